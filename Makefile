@@ -1,0 +1,48 @@
+# make demo   a first look: train every estimator on a small latent problem
+# make test   everything that is checked: lint, types, import contract, tests, documents
+# make bench  speed, side by side with the peers that install
+# make docs   the site, strictly
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+STAMP  := $(VENV)/installed
+BENCH  := .venv-bench/installed
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(STAMP)
+	$(BIN)/spigot demo
+
+test: lint
+	$(BIN)/python -m pytest -n 2
+	$(MAKE) docs
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(BENCH)
+	.venv-bench/bin/python -m benchmarks
+
+$(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(PIP) scikit-build-core nanobind cmake ninja pathspec
+	$(PIP) --no-build-isolation --editable ".[dev]"
+	@touch $@
+
+$(BENCH): $(STAMP) benchmarks/requirements.txt
+	test -d .venv-bench || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt scikit-build-core nanobind cmake ninja pathspec
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation ".[piqp]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venv-bench build dist site

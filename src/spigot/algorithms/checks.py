@@ -1,0 +1,59 @@
+"""Errors that name what was given, what was expected and what to do."""
+
+import torch
+from torch import Tensor
+
+
+def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> None:
+    """Shapes and dtypes of a part tensor and its mask; values are checked inside the operators."""
+    if not isinstance(parts, Tensor):
+        raise TypeError(f"{what} must be a tensor, not {type(parts).__name__}.")
+    if parts.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"{what} has dtype {parts.dtype}; use torch.float32 or torch.float64, e.g. {what}.float().")
+    if parts.ndim < event_ndim:
+        raise ValueError(f"{what} has shape {tuple(parts.shape)}; its last {event_ndim} axes must be parts.")
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True where a part exists.")
+    if mask.shape != parts.shape:
+        raise ValueError(f"mask has shape {tuple(mask.shape)} and {what} {tuple(parts.shape)}; they must be equal.")
+    if mask.device != parts.device:
+        raise ValueError(f"mask is on {mask.device} and {what} on {parts.device}; move one to the other.")
+
+
+def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> None:
+    """As `check_parts`, for `(*batch, n, n)` indexed `[head, modifier]`."""
+    check_parts(arcs, mask, 2, what)
+    if arcs.shape[-1] != arcs.shape[-2] or arcs.shape[-1] == 0:
+        raise ValueError(f"{what} has shape {tuple(arcs.shape)}; arc {what} must be square (*batch, n, n), n >= 1.")
+
+
+def instance_name(index: int, batch: tuple[int, ...]) -> str:
+    """The instance with this flat index, in the words of the caller's batch axes."""
+    if not batch:
+        return "the instance"
+    where = []
+    for size in reversed(batch):
+        index, here = divmod(index, size)
+        where.append(here)
+    return f"instance {where[0]}" if len(where) == 1 else f"instance ({', '.join(map(str, reversed(where)))})"
+
+
+def nan_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], what: str = "scores") -> ValueError:
+    """A NaN inside the mask."""
+    where = ", ".join(map(str, part))
+    return ValueError(f"{what} of {instance_name(index, batch)} are NaN at part [{where}], which the mask says exists.")
+
+
+def headless_error(index: int, batch: tuple[int, ...], word: int) -> ValueError:
+    """A word that exists without any possible head."""
+    return ValueError(
+        f"word {word} of {instance_name(index, batch)} exists but the mask leaves it no possible head; unmask an arc "
+        "into it, or mask its whole row and column if it is padding."
+    )
+
+
+def impossible_error(index: int, batch: tuple[int, ...], structure: str) -> ValueError:
+    """A mask that leaves no structure although every word has a head."""
+    return ValueError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more arcs.")

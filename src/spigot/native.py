@@ -1,0 +1,44 @@
+"""Whether the compiled kernels are in use.
+
+Every operation exists twice: as a C++ kernel and in plain torch. The kernels serve CPU tensors when the extension
+was built; torch serves everything else.
+
+Example:
+    >>> import spigot
+    >>> isinstance(spigot.native.available, bool)
+    True
+"""
+
+import os
+from types import ModuleType
+
+from torch import Tensor
+
+kernels: ModuleType | None
+try:
+    from spigot import _native as kernels  # pyright: ignore[reportAttributeAccessIssue, reportMissingImports]
+except ImportError:
+    kernels = None
+
+if os.environ.get("SPIGOT_NATIVE", "1") == "0":
+    kernels = None
+
+available: bool = kernels is not None
+"""True if the C++ kernels were built and are not switched off by `SPIGOT_NATIVE=0`."""
+
+
+def status() -> str:
+    """One line for people: which implementation runs, and what to do about it."""
+    if kernels is not None:
+        return f"native kernels in use ({kernels.instruction_set()})"
+    if os.environ.get("SPIGOT_NATIVE", "1") == "0":
+        return "native kernels switched off by SPIGOT_NATIVE=0; everything runs through torch"
+    return (
+        "native kernels not built (no C++ compiler was found at install time); everything runs through torch, more "
+        "slowly. Install a C++17 compiler and reinstall torch-spigot to get them."
+    )
+
+
+def serves(*tensors: Tensor) -> bool:
+    """Whether the kernels take these tensors."""
+    return available and all(tensor.device.type == "cpu" for tensor in tensors)
