@@ -4,8 +4,12 @@ import torch
 from torch import Tensor
 
 
-def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> None:
-    """Shapes and dtypes of a part tensor and its mask; values are checked inside the operators."""
+def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> Tensor:
+    """Shapes and dtypes of a part tensor and its mask; values are checked inside the operators.
+
+    Returns:
+        The mask, broadcast to the shape of the parts; all True if there was none.
+    """
     if not isinstance(parts, Tensor):
         raise TypeError(f"{what} must be a tensor, not {type(parts).__name__}.")
     if parts.dtype not in (torch.float32, torch.float64):
@@ -13,20 +17,25 @@ def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str =
     if parts.ndim < event_ndim:
         raise ValueError(f"{what} has shape {tuple(parts.shape)}; its last {event_ndim} axes must be parts.")
     if mask is None:
-        return
+        return torch.ones_like(parts, dtype=torch.bool)
     if mask.dtype != torch.bool:
         raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True where a part exists.")
-    if mask.shape != parts.shape:
-        raise ValueError(f"mask has shape {tuple(mask.shape)} and {what} {tuple(parts.shape)}; they must be equal.")
     if mask.device != parts.device:
         raise ValueError(f"mask is on {mask.device} and {what} on {parts.device}; move one to the other.")
+    if mask.shape == parts.shape:
+        return mask
+    fits = mask.ndim <= parts.ndim and all(m in (1, p) for m, p in zip(mask.shape[::-1], parts.shape[::-1], strict=False))
+    if not fits or mask.shape[mask.ndim - event_ndim :] != parts.shape[parts.ndim - event_ndim :]:
+        raise ValueError(f"mask has shape {tuple(mask.shape)} and {what} {tuple(parts.shape)}; they must be equal.")
+    return mask.expand_as(parts)
 
 
-def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> None:
+def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> Tensor:
     """As `check_parts`, for `(*batch, n, n)` indexed `[head, modifier]`."""
-    check_parts(arcs, mask, 2, what)
+    mask = check_parts(arcs, mask, 2, what)
     if arcs.shape[-1] != arcs.shape[-2] or arcs.shape[-1] == 0:
         raise ValueError(f"{what} has shape {tuple(arcs.shape)}; arc {what} must be square (*batch, n, n), n >= 1.")
+    return mask
 
 
 def instance_name(index: int, batch: tuple[int, ...]) -> str:
