@@ -1,0 +1,215 @@
+"""The fixture list of the conformance suite: every structure, polytope and estimator, small enough to enumerate.
+
+A case brings three things: the object, a way to draw a random mask, and the list of vertices under a mask, which comes
+from `tests.brute` and never from the library.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+import spigot
+from spigot import AbstractEstimator, AbstractMarginalStructure, AbstractPolytope, AbstractStructure
+from tests import brute
+
+
+@dataclass(frozen=True)
+class Case:
+    """What structures and polytopes have in common: parts, masks and vertices."""
+
+    name: str
+    parts: tuple[int, ...]
+    draw_mask: Callable[[Generator], Tensor]
+    enumerate: Callable[[Tensor], Tensor]
+    cache: dict[bytes, Tensor] = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def vertices(self, mask: Tensor) -> Tensor:
+        """All vertices of one instance, `(count, *parts)`."""
+        key = mask.contiguous().numpy().tobytes()
+        if key not in self.cache:
+            self.cache[key] = self.enumerate(mask)
+        return self.cache[key]
+
+    def draw(
+        self, seed: int, *batch: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, integers: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Random part values and random masks. Parts that do not exist hold NaN, which nobody may look at."""
+        generator = torch.Generator().manual_seed(seed)
+        values = torch.randn(*batch, *self.parts, generator=generator, dtype=torch.float64) * scale
+        if integers:
+            values = values.round()
+        count = int(torch.tensor(batch).prod()) if batch else 1
+        masks = [self.draw_mask(generator) for _ in range(count)]
+        mask = torch.stack(masks).reshape(*batch, *self.parts) if masks else torch.zeros(values.shape, dtype=torch.bool)
+        return values.masked_fill(~mask, torch.nan).to(dtype), mask
+
+    def flat(self, parts: Tensor) -> list[Tensor]:
+        """The instances one after another."""
+        return list(parts.reshape(-1, *self.parts))
+
+
+@dataclass(frozen=True)
+class StructureCase(Case):
+    """A structure. `variable`: its mask comes from lengths; `integral`: its members are 0/1; `tied`: ties are exact."""
+
+    structure: AbstractStructure = field(kw_only=True)
+    variable: bool = field(default=True, kw_only=True)
+    integral: bool = field(default=True, kw_only=True)
+
+    @property
+    def marginal(self) -> AbstractMarginalStructure | None:
+        """The structure, if its partition function is tractable."""
+        structure = self.structure
+        determinism = isinstance(structure, spigot.SemanticGraphs) and structure.deterministic
+        return structure if isinstance(structure, AbstractMarginalStructure) and not determinism else None
+
+
+@dataclass(frozen=True)
+class PolytopeCase(Case):
+    """A polytope. `euclidean`: its projection is the nearest point; `gap`: how far from optimal it may stop."""
+
+    polytope: AbstractPolytope = field(kw_only=True)
+    euclidean: bool = field(default=True, kw_only=True)
+    exact: bool = field(default=True, kw_only=True)
+
+
+@dataclass(frozen=True)
+class EstimatorCase:
+    """An estimator, made for a structure, and whether that structure must have marginals."""
+
+    name: str
+    make: Callable[[AbstractStructure], AbstractEstimator]
+    marginals: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def coin(generator: Generator, *shape: int, p: float) -> Tensor:
+    return torch.rand(*shape, generator=generator) < p
+
+
+def any_mask(generator: Generator, *parts: int) -> Tensor:
+    """Parts missing at random; now and then all of them."""
+    return coin(generator, *parts, p=0.8) & bool(coin(generator, 1, p=0.95))
+
+
+def tree_mask(generator: Generator, n: int, members: Callable[[Tensor], Tensor]) -> Tensor:
+    """Positions missing at random, in the middle too, then arcs missing at random, but a tree must remain."""
+    arcs = ~torch.eye(n, dtype=torch.bool)
+    arcs[:, 0] = False
+    while True:
+        exists = coin(generator, n, p=0.8)
+        exists[0] = True
+        mask = arcs & exists[:, None] & exists[None, :] & coin(generator, n, n, p=0.8)
+        if len(members(mask)) and _words(mask) == int(exists[1:].sum()):
+            return mask
+
+
+def _words(mask: Tensor) -> int:
+    return int((mask.any(0) | mask.any(1))[1:].sum())
+
+
+def graph_mask(generator: Generator, n: int, labels: int) -> Tensor:
+    """Any parts missing, also an arc without its labels, labels without their arc, arcs without their predicate."""
+    mask = coin(generator, n, n, 1 + labels, p=0.85)
+    mask[:, 0] = False
+    mask[range(n), range(n), 1:] = False
+    mask[range(n), range(n), 0] = coin(generator, n, p=0.85)
+    return mask & bool(coin(generator, 1, p=0.95))
+
+
+def heads(mask: Tensor) -> Tensor:
+    """The vertices of Eq. 5: one head for each word, cycles and all."""
+    n = mask.shape[-1]
+    words = [j for j in range(1, n) if mask[:, j].any() or mask[j].any()]
+    options = [[i for i in range(n) if mask[i, j]] for j in words]
+    rows = list(itertools.product(*options))
+    z = torch.zeros(len(rows), n, n, dtype=torch.float64)
+    for row, chosen in enumerate(rows):
+        z[row, list(chosen), words] = 1
+    return z
+
+
+def arc_labels(mask: Tensor) -> Tensor:
+    """The vertices of Eq. 6: each predicate on or off, each arc off or on with one label, all independent."""
+    n = mask.shape[0]
+    blocks: list[list[list[tuple[int, int, int]]]] = []
+    for i, j in itertools.product(range(n), range(n)):
+        if i == j and mask[i, i, 0]:
+            blocks.append([[], [(i, i, 0)]])
+        elif mask[i, j, 0]:
+            blocks.append([[], *([(i, j, 0), (i, j, 1 + int(l))] for l in mask[i, j, 1:].nonzero()[:, 0])])
+    z = torch.zeros(1, *mask.shape, dtype=torch.float64)
+    for block in blocks:
+        z = z.repeat(len(block), 1, 1, 1)
+        for part, choice in zip(z.chunk(len(block)), block, strict=True):
+            for where in choice:
+                part[(slice(None), *where)] = 1
+    return z
+
+
+def _tree_case(name: str, structure: AbstractStructure, *, projective: bool, single_root: bool) -> StructureCase:
+    members = functools.partial(brute.trees, projective=projective, single_root=single_root)
+    return StructureCase(name, (5, 5), lambda g: tree_mask(g, 5, members), members, structure=structure)
+
+
+def _graph_case(name: str, deterministic: tuple[int, ...]) -> StructureCase:
+    structure = spigot.SemanticGraphs(labels=2, deterministic=deterministic)
+    members = functools.partial(brute.graphs, deterministic=deterministic)
+    return StructureCase(name, (3, 3, 3), lambda g: graph_mask(g, 3, 2), members, structure=structure)
+
+
+STRUCTURES: list[StructureCase] = [
+    StructureCase("OneOf", (5,), lambda g: any_mask(g, 5), brute.choices, structure=spigot.OneOf()),
+    _tree_case("ProjectiveTrees", spigot.ProjectiveTrees(), projective=True, single_root=True),
+    _tree_case("ProjectiveTrees-many", spigot.ProjectiveTrees(single_root=False), projective=True, single_root=False),
+    _tree_case("NonProjectiveTrees", spigot.NonProjectiveTrees(), projective=False, single_root=True),
+    _tree_case(
+        "NonProjectiveTrees-many", spigot.NonProjectiveTrees(single_root=False), projective=False, single_root=False
+    ),
+    _graph_case("SemanticGraphs", ()),
+    _graph_case("SemanticGraphs-one", (1,)),
+    _graph_case("SemanticGraphs-all", (0, 1)),
+]
+
+
+def _hull_case(case: StructureCase) -> PolytopeCase:
+    hull = spigot.ConvexHull(case.structure)
+    return PolytopeCase(f"ConvexHull-{case}", case.parts, case.draw_mask, case.vertices, polytope=hull, exact=False)
+
+
+POLYTOPES: list[PolytopeCase] = [
+    PolytopeCase("Simplex", (5,), lambda g: any_mask(g, 5), brute.choices, polytope=spigot.Simplex()),
+    PolytopeCase("Box", (5,), lambda g: any_mask(g, 5), brute.subsets, polytope=spigot.Box()),
+    PolytopeCase("Box-2", (2, 3), lambda g: any_mask(g, 2, 3), brute.subsets, polytope=spigot.Box(event_ndim=2)),
+    PolytopeCase("HeadSimplex", (4, 4), lambda g: tree_mask(g, 4, heads), heads, polytope=spigot.HeadSimplex()),
+    PolytopeCase("ArcLabel", (3, 3, 3), lambda g: graph_mask(g, 3, 2), arc_labels, polytope=spigot.ArcLabel()),
+    PolytopeCase(
+        "ArcLabel-sequential",
+        (3, 3, 3),
+        lambda g: graph_mask(g, 3, 2),
+        arc_labels,
+        polytope=spigot.ArcLabel(sequential=True),
+        euclidean=False,
+    ),
+    *map(_hull_case, STRUCTURES),
+]
+
+ESTIMATORS: list[EstimatorCase] = [
+    EstimatorCase("Pipeline", lambda _: spigot.Pipeline()),
+    EstimatorCase("StraightThrough", lambda _: spigot.StraightThrough()),
+    EstimatorCase("StraightThrough-clipped", lambda _: spigot.StraightThrough(max_norm=0.5)),
+    EstimatorCase("Spigot", lambda _: spigot.Spigot()),
+    EstimatorCase("Spigot-clipped", lambda _: spigot.Spigot(eta=2.0, max_norm=0.5)),
+    EstimatorCase("Spigot-hull", lambda s: spigot.Spigot(eta=0.7, polytope=spigot.ConvexHull(s))),
+    EstimatorCase("StructuredAttention", lambda _: spigot.StructuredAttention(), marginals=True),
+    EstimatorCase("SparseMAP", lambda _: spigot.SparseMAP()),
+]

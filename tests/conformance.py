@@ -1,0 +1,374 @@
+"""Checks that every structure, polytope and estimator must pass.
+
+Each check takes a case of `tests.cases` and a dtype. `tests/test_conformance.py` runs all checks on all cases; a new
+structure, polytope or estimator gets them by adding one case to the list.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck, gradgradcheck
+
+from tests import brute
+from tests.cases import Case, PolytopeCase, StructureCase
+
+StructureCheck = Callable[[StructureCase, torch.dtype], None]
+PolytopeCheck = Callable[[PolytopeCase, torch.dtype], None]
+
+STRUCTURE_CHECKS: list[StructureCheck] = []
+MARGINAL_CHECKS: list[StructureCheck] = []
+POLYTOPE_CHECKS: list[PolytopeCheck] = []
+
+BATCH = 24
+
+
+def structure_check(check: StructureCheck) -> StructureCheck:
+    STRUCTURE_CHECKS.append(check)
+    return check
+
+
+def marginal_check(check: StructureCheck) -> StructureCheck:
+    MARGINAL_CHECKS.append(check)
+    return check
+
+
+def polytope_check(check: PolytopeCheck) -> PolytopeCheck:
+    POLYTOPE_CHECKS.append(check)
+    return check
+
+
+def close(dtype: torch.dtype) -> float:
+    """How near two computations of the same number must come."""
+    return 1e-9 if dtype == torch.float64 else 2e-5
+
+
+def member(z: Tensor, vertices: Tensor) -> bool:
+    return bool((vertices == z.double()).flatten(1).all(1).any())
+
+
+def check_shapes(function: Callable[[Tensor, Tensor], Tensor], case: Case, dtype: torch.dtype, event_ndim: int) -> None:
+    """Batch axes are free, batches equal loops, memory layout and order do not matter, nothing is written to.
+
+    `event_ndim` counts the part axes of the result.
+    """
+    values, mask = case.draw(1, 6, dtype=dtype)
+    before = values.clone(), mask.clone()
+    whole = function(values, mask)
+    parts = whole.shape[whole.ndim - event_ndim :]
+    assert whole.dtype == dtype
+    assert torch.equal(values.nan_to_num(), before[0].nan_to_num())
+    assert torch.equal(mask, before[1])
+
+    def same(left: Tensor, right: Tensor) -> None:
+        torch.testing.assert_close(left, right, rtol=close(dtype), atol=close(dtype))
+
+    alone = [function(v, m) for v, m in zip(case.flat(values), case.flat(mask), strict=True)]
+    assert alone[0].shape == parts
+    same(whole, torch.stack(alone))
+    same(function(values.reshape(2, 3, *case.parts), mask.reshape(2, 3, *case.parts)), whole.reshape(2, 3, *parts))
+    order = torch.tensor([3, 1, 5, 0, 4, 2])
+    same(function(values[order], mask[order]), whole[order])
+    for empty in ((0,), (2, 0)):
+        nothing = function(values.new_zeros(*empty, *case.parts), mask.new_zeros(*empty, *case.parts))
+        assert nothing.shape == (*empty, *parts)
+        assert nothing.dtype == dtype
+
+    turned = values.movedim(0, -1).contiguous().movedim(-1, 0), mask.movedim(0, -1).contiguous().movedim(-1, 0)
+    assert not turned[0].is_contiguous()
+    same(function(*turned), whole)
+    same(function(values.repeat_interleave(2, 0)[::2], mask), whole)
+    same(function(values[:1].expand(4, *case.parts), mask[:1].expand(4, *case.parts)), whole[:1].expand(4, *parts))
+
+
+def check_outside(function: Callable[[Tensor, Tensor], Tensor], case: Case, dtype: torch.dtype) -> None:
+    """What stands outside the mask changes nothing, and the result there is exactly zero."""
+    values, mask = case.draw(2, BATCH, dtype=dtype)
+    with_nan = function(values, mask)
+    with_huge = function(values.masked_fill(~mask, 1e30), mask)
+    with_infinity = function(values.masked_fill(~mask, torch.inf), mask)
+    assert torch.equal(with_nan, with_huge)
+    assert torch.equal(with_nan, with_infinity)
+    assert not with_nan[~mask].any()
+    assert with_nan.isfinite().all()
+
+
+@structure_check
+def argmax_is_a_member_that_nothing_beats(case: StructureCase, dtype: torch.dtype) -> None:
+    for seed, options in enumerate(({}, {"integers": True}, {"scale": 1e3})):
+        scores, mask = case.draw(seed, BATCH, dtype=dtype, **options)
+        z = case.structure.argmax(scores, mask)
+        for s, m, answer in zip(case.flat(scores), case.flat(mask), case.flat(z), strict=True):
+            vertices = case.vertices(m)
+            assert not case.integral or member(answer, vertices)
+            best = brute.values(vertices, s).max()
+            mine = (answer.double() * s.double().nan_to_num()).sum()
+            slack = 1e-6 * s.nan_to_num().abs().max() if dtype == torch.float32 else 1e-12 * (1 + best.abs())
+            assert mine >= best - slack
+
+
+@structure_check
+def argmax_is_shape_blind(case: StructureCase, dtype: torch.dtype) -> None:
+    check_shapes(case.structure.argmax, case, dtype, len(case.parts))
+
+
+@structure_check
+def argmax_ignores_what_does_not_exist(case: StructureCase, dtype: torch.dtype) -> None:
+    check_outside(case.structure.argmax, case, dtype)
+
+
+@structure_check
+def an_omitted_mask_is_everything(case: StructureCase, dtype: torch.dtype) -> None:
+    scores, _ = case.draw(3, 4, dtype=dtype)
+    scores = scores.nan_to_num(0.5)
+    everything = case.structure.everything(scores)
+    assert torch.equal(case.structure.argmax(scores), case.structure.argmax(scores, everything))
+    if case.variable:
+        words = case.parts[0] - (len(case.parts) > 1)
+        assert torch.equal(everything, case.structure.mask(torch.full((4,), words)))
+
+
+@structure_check
+def contains_and_violations_agree_with_the_list(case: StructureCase, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(4)
+    _, mask = case.draw(4, 8, dtype=dtype)
+    for m in case.flat(mask):
+        vertices = case.vertices(m)
+        some = vertices[torch.randperm(len(vertices), generator=generator)[:20]].to(dtype)
+        flipped = some.clone()
+        for z in flipped:
+            z.view(-1)[torch.randint(z.numel(), (1,), generator=generator)] += 1
+        noise = (torch.rand(20, *case.parts, generator=generator) < 0.3) & m
+        candidates = torch.cat([some, flipped % 2, noise.to(dtype)])
+        masks = m.expand_as(candidates)
+        expected = [member(z, vertices) for z in candidates]
+        assert all(expected[: len(some)])
+        assert case.structure.contains(candidates, masks).tolist() == expected
+        messages = case.structure.violations(candidates, masks)
+        assert [not broken for broken in messages] == expected
+        assert all(isinstance(text, str) and text for broken in messages for text in broken)
+
+
+@structure_check
+def only_zeros_and_ones_are_members(case: StructureCase, dtype: torch.dtype) -> None:
+    if not case.integral:
+        return
+    _, mask = case.draw(5, 8, dtype=dtype)
+    for m in case.flat(mask):
+        vertices = case.vertices(m).to(dtype)
+        if len(vertices) > 1:
+            middle = vertices[:2].mean(0)
+            assert not case.structure.contains(middle, m)
+            assert case.structure.violations(middle, m)[0]
+
+
+@structure_check
+def the_relaxation_holds_every_member(case: StructureCase, dtype: torch.dtype) -> None:
+    _, mask = case.draw(6, 8, dtype=dtype)
+    for m in case.flat(mask):
+        vertices = case.vertices(m).to(dtype)
+        masks = m.expand_as(vertices)
+        assert case.structure.relaxation.contains(vertices, masks).all()
+        some = vertices[:: max(1, len(vertices) // 8)]
+        projected = case.structure.relaxation.project(some, m.expand_as(some))
+        torch.testing.assert_close(projected, some, rtol=0, atol=close(dtype))
+
+
+@structure_check
+def padding_changes_nothing(case: StructureCase, dtype: torch.dtype) -> None:
+    if not case.variable:
+        return
+    scores, mask = case.draw(7, 6, dtype=dtype)
+    axes = 1 if len(case.parts) == 1 else 2
+    room = [6, *(size + 3 for size in case.parts[:axes]), *case.parts[axes:]]
+    inside = (slice(None), *(slice(size) for size in case.parts[:axes]))
+    wide, wide_mask = scores.new_full(room, torch.nan), mask.new_zeros(room)
+    wide[inside], wide_mask[inside] = scores, mask
+    z = case.structure.argmax(wide, wide_mask)
+    assert torch.equal(z[inside], case.structure.argmax(scores, mask))
+    assert not z[~wide_mask].any()
+    if case.marginal:
+        mu = case.marginal.marginals(wide, wide_mask)
+        torch.testing.assert_close(mu[inside], case.marginal.marginals(scores, mask), rtol=0, atol=close(dtype))
+
+
+@marginal_check
+def log_partition_equals_the_sum(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    for seed, scale in enumerate((1.0, 30.0, 1000.0)):
+        scores, mask = case.draw(seed, BATCH, dtype=dtype, scale=scale)
+        ours = case.marginal.log_partition(scores, mask)
+        assert ours.dtype == dtype
+        assert ours.shape == (BATCH,)
+        pairs = zip(case.flat(scores), case.flat(mask), strict=True)
+        theirs = torch.stack([brute.log_partition(case.vertices(m), s) for s, m in pairs])
+        torch.testing.assert_close(ours.double(), theirs, rtol=close(dtype), atol=close(dtype) * scale)
+
+
+@marginal_check
+def marginals_equal_the_mean(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    for seed, scale in enumerate((1.0, 30.0, 1000.0)):
+        scores, mask = case.draw(seed, BATCH, dtype=dtype, scale=scale)
+        mu = case.marginal.marginals(scores, mask)
+        pairs = zip(case.flat(scores), case.flat(mask), strict=True)
+        theirs = torch.stack([brute.marginals(case.vertices(m), s) for s, m in pairs])
+        # A probability is as exact as the scores: float32 scores of size 1000 are rounded by 6e-5 each.
+        atol = close(dtype) * (max(1.0, scale) if dtype == torch.float32 else 1)
+        torch.testing.assert_close(mu.double(), theirs, rtol=0, atol=atol)
+        assert mu.min() >= 0
+        assert mu.max() <= 1
+
+
+@marginal_check
+def marginals_are_the_gradient_of_log_partition(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    scores, mask = case.draw(8, BATCH, dtype=dtype)
+    scores.requires_grad_()
+    (gradient,) = torch.autograd.grad(case.marginal.log_partition(scores, mask).sum(), scores)
+    mu = case.marginal.marginals(scores.detach(), mask)
+    torch.testing.assert_close(gradient, mu, rtol=0, atol=close(dtype))
+    assert not gradient[~mask].any()
+    with torch.no_grad():
+        assert torch.equal(case.marginal.marginals(scores, mask), mu)
+    torch.testing.assert_close(case.marginal.marginals(scores, mask).detach(), mu, rtol=0, atol=close(dtype))
+
+
+@marginal_check
+def derivative_of_marginals_is_the_covariance(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    scores, mask = case.draw(9, BATCH, dtype=dtype, scale=3.0)
+    direction = torch.randn(scores.shape, generator=torch.Generator().manual_seed(9), dtype=torch.float64).to(dtype)
+    scores.requires_grad_()
+    mu = case.marginal.marginals(scores, mask)
+    (back,) = torch.autograd.grad((mu * direction).sum(), scores)
+    for s, m, d, b in zip(case.flat(scores), case.flat(mask), case.flat(direction), case.flat(back), strict=True):
+        theirs = brute.covariance(case.vertices(m), s, d)
+        torch.testing.assert_close(b.double(), theirs, rtol=0, atol=10 * close(dtype))
+        assert not b[~m].any()
+
+
+@marginal_check
+def gradients_pass_gradcheck(case: StructureCase, dtype: torch.dtype) -> None:
+    if dtype != torch.float64:
+        return
+    marginal = case.marginal
+    assert marginal
+    scores, mask = case.draw(10, 3, dtype=dtype)
+    scores = scores.nan_to_num().requires_grad_()
+    assert gradcheck(lambda s: marginal.log_partition(s, mask), scores)
+    assert gradgradcheck(lambda s: marginal.log_partition(s, mask), scores)
+    assert gradcheck(lambda s: marginal.marginals(s, mask), scores)
+
+
+@marginal_check
+def marginals_are_shape_blind(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    check_shapes(case.marginal.marginals, case, dtype, len(case.parts))
+    check_shapes(case.marginal.log_partition, case, dtype, 0)
+
+
+@marginal_check
+def marginals_ignore_what_does_not_exist(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    check_outside(case.marginal.marginals, case, dtype)
+
+
+def draw_points(case: PolytopeCase, seed: int, dtype: torch.dtype, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    values, mask = case.draw(seed, BATCH, dtype=dtype, scale=scale)
+    return values, mask
+
+
+def slack(case: PolytopeCase, dtype: torch.dtype, scale: float = 1.0) -> float:
+    """How much the optimality of a projection may be missed: rounding, or the promised duality gap."""
+    return (1e-9 if dtype == torch.float64 else 1e-6 if not case.exact else 2e-6) * (1 + 10 * scale) * 3
+
+
+@polytope_check
+def projection_is_feasible_and_nearest(case: PolytopeCase, dtype: torch.dtype) -> None:
+    for seed, scale in enumerate((0.3, 1.0, 10.0)):
+        points, mask = draw_points(case, seed, dtype, scale)
+        projected = case.polytope.project(points, mask)
+        assert case.polytope.contains(projected, mask, atol=1e-5 if dtype == torch.float32 else 1e-7).all()
+        if not case.euclidean:
+            continue
+        for x, m, p in zip(case.flat(points), case.flat(mask), case.flat(projected), strict=True):
+            vertices = case.vertices(m)
+            outward = (x.nan_to_num() - p).double().masked_fill(~m, 0)
+            reach = brute.values(vertices, outward).max() - (outward * p.double()).sum()
+            assert reach <= slack(case, dtype, scale), "the variational inequality fails at a vertex"
+
+
+@polytope_check
+def projection_lies_in_the_hull(case: PolytopeCase, dtype: torch.dtype) -> None:
+    """Nearest point by a second algorithm, over the enumerated vertices."""
+    if not case.euclidean:
+        return
+    points, mask = case.draw(11, 6, dtype=dtype)
+    projected = case.polytope.project(points, mask)
+    for x, m, p in zip(case.flat(points), case.flat(mask), case.flat(projected), strict=True):
+        theirs = brute.project(case.vertices(m), x.double().nan_to_num().masked_fill(~m, 0))
+        torch.testing.assert_close(p.double(), theirs, rtol=0, atol=1e-6 if dtype == torch.float64 else 2e-3)
+
+
+@polytope_check
+def projection_is_idempotent(case: PolytopeCase, dtype: torch.dtype) -> None:
+    points, mask = draw_points(case, 12, dtype)
+    once = case.polytope.project(points, mask)
+    torch.testing.assert_close(case.polytope.project(once, mask), once, rtol=0, atol=_near(case, dtype))
+
+
+@polytope_check
+def vertices_are_fixed_points(case: PolytopeCase, dtype: torch.dtype) -> None:
+    _, mask = draw_points(case, 13, dtype)
+    for m in case.flat(mask)[:8]:
+        vertices = case.vertices(m)
+        some = vertices[:: max(1, len(vertices) // 10)].to(dtype)
+        masks = m.expand_as(some)
+        assert case.polytope.contains(some, masks).all()
+        torch.testing.assert_close(case.polytope.project(some, masks), some, rtol=0, atol=_near(case, dtype))
+        if len(vertices) > 1:
+            beyond = 2 * some - vertices.mean(0).to(dtype)
+            assert not case.polytope.contains(beyond, masks).any(), "past a vertex, away from the centre, is outside"
+
+
+@polytope_check
+def projection_never_expands(case: PolytopeCase, dtype: torch.dtype) -> None:
+    if not case.euclidean:
+        return
+    a, mask = draw_points(case, 14, dtype)
+    b = a + 0.5 * torch.randn(a.shape, generator=torch.Generator().manual_seed(14), dtype=torch.float64).to(dtype)
+    axes = tuple(range(1, a.ndim))
+    apart = torch.linalg.vector_norm((a - b).masked_fill(~mask, 0), dim=axes)
+    after = torch.linalg.vector_norm(case.polytope.project(a, mask) - case.polytope.project(b, mask), dim=axes)
+    assert (after <= apart + _near(case, dtype)).all()
+
+
+@polytope_check
+def projection_is_shape_blind(case: PolytopeCase, dtype: torch.dtype) -> None:
+    check_shapes(case.polytope.project, case, dtype, len(case.parts))
+    points, mask = case.draw(15, 2, 3, dtype=dtype)
+    assert case.polytope.contains(points.nan_to_num(), mask).shape == (2, 3)
+
+
+@polytope_check
+def projection_ignores_what_does_not_exist(case: PolytopeCase, dtype: torch.dtype) -> None:
+    check_outside(case.polytope.project, case, dtype)
+
+
+@polytope_check
+def contains_refuses_mass_outside_the_mask(case: PolytopeCase, dtype: torch.dtype) -> None:
+    points, mask = draw_points(case, 16, dtype)
+    projected = case.polytope.project(points, mask)
+    for p, m in zip(case.flat(projected), case.flat(mask), strict=True):
+        if not m.all():
+            stray = p.clone()
+            stray.view(-1)[(~m).view(-1).nonzero()[0]] = 0.5
+            assert not case.polytope.contains(stray, m)
+
+
+def _near(case: PolytopeCase, dtype: torch.dtype) -> float:
+    """How near a projection must come; a duality gap of g allows an error of its square root."""
+    if dtype == torch.float64:
+        return 1e-12 if case.exact else 1e-6
+    return 1e-6 if case.exact else 2e-3
