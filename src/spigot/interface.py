@@ -45,6 +45,9 @@ class AbstractStructure(abc.ABC):
     event_ndim: ClassVar[int]
     """How many trailing axes are parts; all axes before them are batch."""
 
+    tree_kind: str | None = None
+    """Which native tree decoder gives this argmax, so that the hull projection can call it without leaving C++."""
+
     @abc.abstractmethod
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         r"""$\hat z = \arg\max_{z\in\mathcal Z} z^\top s$ (Eq. 1).
@@ -95,6 +98,9 @@ class AbstractMarginalStructure(AbstractStructure):
     `marginals` is the gradient of `log_partition`; the conformance suite holds every structure to it. The two are
     separate verbs because `torch.compile` cannot trace `torch.autograd.grad` inside a model.
     """
+
+    tractable: bool = True
+    """False where a setting of the structure makes the sums intractable after all."""
 
     @abc.abstractmethod
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:

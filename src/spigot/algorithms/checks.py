@@ -66,3 +66,8 @@ def headless_error(index: int, batch: tuple[int, ...], word: int) -> ValueError:
 def impossible_error(index: int, batch: tuple[int, ...], structure: str) -> ValueError:
     """A mask that leaves no structure although every word has a head."""
     return ValueError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more arcs.")
+
+
+def infinite_error(index: int, batch: tuple[int, ...]) -> ValueError:
+    """A point that has no nearest point."""
+    return ValueError(f"points of {instance_name(index, batch)} are infinite; a projection needs finite points.")

@@ -1,0 +1,197 @@
+r"""Projection onto $\operatorname{conv}\mathcal Z$ with nothing but an argmax oracle.
+
+Wolfe's method keeps a few structures $z_1, \dots, z_k$ with weights $w$ such that $\mu = \sum_i w_i z_i$. One round asks
+the oracle for the structure that the residual $v - \mu$ likes best. If it gains nothing over $\mu$, then $\mu$ is the
+projection; the gain that is left is the duality gap. Otherwise it joins, the nearest point of the *affine* hull of the
+set is found by a small linear system, and structures whose weight would turn negative leave.
+
+All arithmetic is in float64, whatever the dtype of the point.
+
+References:
+    Wolfe (1976), Finding the nearest point in a polytope.
+    Niculae, Martins, Blondel, Cardie (2018), SparseMAP: Differentiable sparse structured inference, §3.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spigot import native
+
+Argmax = Callable[[Tensor, Tensor], Tensor]
+
+TOLERANCE = {torch.float64: 5e-10, torch.float32: 1e-7}
+"""Duality gap at which the search ends, times the scale of the point."""
+
+MAX_ROUNDS = 20_000
+"""Rounds after which an instance is returned with whatever gap is left."""
+
+
+class PackedSupport(NamedTuple):
+    """The structures that make up each projection, and their weights, as ragged arrays.
+
+    Instance `b` owns the structures `offsets[b] : offsets[b + 1]`; structure `t` is non-zero at the flat part indices
+    `indices[starts[t] : starts[t + 1]]`, where it has `values`.
+    """
+
+    offsets: Tensor
+    weights: Tensor
+    starts: Tensor
+    indices: Tensor
+    values: Tensor
+
+
+class HullResult(NamedTuple):
+    """Projections `(batch, parts)`, the duality gap of each, and their support."""
+
+    point: Tensor
+    gap: Tensor
+    support: PackedSupport
+
+
+def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, shape: tuple[int, ...]) -> HullResult:
+    r"""Nearest points of $\operatorname{conv}\mathcal Z$, for any structure.
+
+    Args:
+        point: `(batch, parts)`, both axes flat.
+        mask: Parts that exist.
+        start: A structure for each instance to begin with.
+        argmax: The oracle, from `(batch, *shape)` scores and mask to structures.
+        shape: The part axes.
+    """
+    tolerance = TOLERANCE[point.dtype]
+    exists = mask.cpu().numpy()
+    target = np.where(exists, point.detach().double().cpu().numpy(), 0.0)
+    scale = np.maximum(1.0, np.abs(target).max(-1, initial=0.0))
+    sets = [_ActiveSet(v, z) for v, z in zip(target, start.double().cpu().numpy(), strict=True)]
+    gaps = np.zeros(len(sets))
+    running = list(range(len(sets)))
+    for _ in range(MAX_ROUNDS):
+        if not running:
+            break
+        residual = torch.from_numpy(np.stack([sets[b].residual for b in running])).to(point.device)
+        best = argmax(residual.reshape(-1, *shape), mask[running].reshape(-1, *shape))
+        rivals = best.reshape(len(running), -1).double().cpu().numpy()
+        going = []
+        for b, rival in zip(running, rivals, strict=True):
+            gaps[b] = sets[b].gain(rival)
+            if gaps[b] > tolerance * scale[b] and sets[b].add(rival):
+                going.append(b)
+        running = going
+    projected = np.stack([s.point for s in sets]) if sets else target
+    return HullResult(
+        torch.from_numpy(np.where(exists, projected, 0.0)).to(point),
+        torch.from_numpy(np.maximum(gaps, 0.0)).to(point),
+        _pack(sets),
+    )
+
+
+class _ActiveSet:
+    """Structures, weights and the point they make, for one instance."""
+
+    def __init__(self, target: NDArray[np.float64], vertex: NDArray[np.float64]) -> None:
+        self.target = target
+        self.vertices = vertex[None]
+        self.weights = np.ones(1)
+
+    @property
+    def point(self) -> NDArray[np.float64]:
+        return self.weights @ self.vertices
+
+    @property
+    def residual(self) -> NDArray[np.float64]:
+        return self.target - self.point
+
+    def gain(self, rival: NDArray[np.float64]) -> float:
+        """What the residual thinks the rival is worth beyond the present point: the duality gap."""
+        return float(self.residual @ (rival - self.point))
+
+    def add(self, rival: NDArray[np.float64]) -> bool:
+        """Let a structure in and settle the weights; False if it was in already, so that nothing can improve."""
+        if (self.vertices == rival).all(-1).any():
+            return False
+        self.vertices = np.concatenate((self.vertices, rival[None]))
+        self.weights = np.append(self.weights, 0.0)
+        while True:
+            goal = affine_weights(self.vertices, self.vertices @ self.target, total=1.0)
+            if (goal > 0).all():
+                self.weights = goal
+                return True
+            falling = goal <= 0
+            room = self.weights[falling] / np.maximum(self.weights[falling] - goal[falling], 1e-300)
+            self.weights = np.maximum(self.weights + room.min() * (goal - self.weights), 0.0)
+            leaves = falling.nonzero()[0][room.argmin()]
+            keep = self.weights > 1e-14
+            keep[leaves] = False
+            self.vertices, self.weights = self.vertices[keep], self.weights[keep]
+            self.weights = self.weights / self.weights.sum()
+
+
+def affine_weights(vertices: NDArray[np.float64], goal: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    r"""$\arg\min_w \tfrac12 \lVert Z^\top w \rVert^2 - w^\top b$ subject to $\mathbf 1^\top w$ = `total`.
+
+    Adding $\mathbf 1 \mathbf 1^\top$ to the Gram matrix changes nothing on the constraint and makes it invertible
+    whenever the structures are affinely independent.
+    """
+    gram = vertices @ vertices.T + 1.0
+    right = np.stack((goal, np.ones(len(goal))), -1)
+    try:
+        solution = np.linalg.solve(gram, right)
+    except np.linalg.LinAlgError:
+        solution = np.linalg.lstsq(gram, right, rcond=None)[0]
+    free, ones = solution.T
+    return free + ones * ((total - free.sum()) / ones.sum())
+
+
+def project_face(grad: Tensor, support: PackedSupport) -> Tensor:
+    r"""The Jacobian of the hull projection, applied to a gradient: SparseMAP's backward pass.
+
+    Around $v$ the projection moves inside the affine hull of its support, so that its Jacobian is the orthogonal
+    projection onto the differences of the support: $J g = Z^\top w$ with $w$ from `affine_weights` and total zero.
+
+    Args:
+        grad: `(batch, parts)`.
+        support: From the forward pass.
+    """
+    if native.serves(grad):
+        result = torch.zeros_like(grad, dtype=torch.float64)
+        native.kernels.project_face(grad.double().contiguous(), *support[:1], *support[2:], result, torch.get_num_threads())
+        return result.to(grad.dtype)
+    gradient = grad.detach().double().cpu().numpy()
+    result = np.zeros_like(gradient)
+    for b, (_, vertices) in enumerate(unpack_support(support, gradient.shape[-1])):
+        dense = vertices.numpy()
+        result[b] = affine_weights(dense, dense @ gradient[b], total=0.0) @ dense
+    return torch.from_numpy(result).to(grad)
+
+
+def unpack_support(support: PackedSupport, parts: int) -> list[tuple[Tensor, Tensor]]:
+    """Weights `(k,)` and dense structures `(k, parts)` of each instance."""
+    offsets, weights, starts, indices, values = (part.cpu() for part in support)
+    unpacked = []
+    for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        vertices = torch.zeros(last - first, parts, dtype=torch.float64)
+        for row, t in enumerate(range(first, last)):
+            inside = slice(int(starts[t]), int(starts[t + 1]))
+            vertices[row, indices[inside]] = values[inside]
+        unpacked.append((weights[first:last], vertices))
+    return unpacked
+
+
+def _pack(sets: list[_ActiveSet]) -> PackedSupport:
+    offsets = np.cumsum([0, *(len(s.weights) for s in sets)])
+    rows = [row.nonzero()[0] for s in sets for row in s.vertices]
+    values = [row[row != 0] for s in sets for row in s.vertices]
+    starts = np.cumsum([0, *(len(row) for row in rows)])
+    none = np.zeros(0)
+    return PackedSupport(
+        torch.from_numpy(offsets.astype(np.int64)),
+        torch.from_numpy(np.concatenate([none, *(s.weights for s in sets)])),
+        torch.from_numpy(starts.astype(np.int64)),
+        torch.from_numpy(np.concatenate([none, *rows]).astype(np.int64)),
+        torch.from_numpy(np.concatenate([none, *values])),
+    )

@@ -1,0 +1,105 @@
+"""Ordinary Python inside a compiled model.
+
+Solvers from scipy and functions written by users cannot be traced. They run behind one operator, `host_call`, that
+carries the number of a function instead of the function itself; `torch.compile` sees an opaque call with known shapes.
+"""
+
+import contextlib
+import itertools
+import weakref
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from spigot.algorithms.reduce import refuse_nan
+
+# Weak, so that a freed structure frees its solver. No lock: `next` and single dictionary accesses are atomic, and a
+# lock could be held by another thread at the moment of a fork.
+_functions: "weakref.WeakValueDictionary[int, HostFunction]" = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
+
+
+class HostFunction:
+    """A Python function of parts and mask that may be called inside a compiled model.
+
+    The function receives fresh tensors without a graph, zero outside the mask and free of NaN, and returns what the
+    call returns: one value for each part. It may use autograd inside `torch.enable_grad()`. Copies and pickles are
+    registered anew.
+
+    Args:
+        fn: Called with `(parts, mask)`.
+        event_ndim: How many trailing axes are parts.
+        what: What the parts are called in errors.
+        cpu: Whether `fn` wants its tensors on the CPU, wherever the caller's are.
+
+    Example:
+        >>> double = HostFunction(lambda parts, mask: 2 * parts, event_ndim=1)
+        >>> double(torch.tensor([1.0, float("nan")]), torch.tensor([True, False]))
+        tensor([2., 0.])
+    """
+
+    def __init__(
+        self, fn: Callable[[Tensor, Tensor], Tensor], event_ndim: int, what: str = "scores", cpu: bool = True
+    ) -> None:
+        self.fn, self.event_ndim, self.what, self.cpu = fn, event_ndim, what, cpu
+        self.handle = next(_numbers)  # never used twice: a compiled graph may outlive the function it names
+        _functions[self.handle] = self
+
+    def __call__(self, parts: Tensor, mask: Tensor) -> Tensor:
+        return host_call(parts, mask, self.handle)
+
+    def __reduce__(self):
+        return HostFunction, (self.fn, self.event_ndim, self.what, self.cpu)
+
+    def run(self, parts: Tensor, mask: Tensor) -> Tensor:
+        """What the operator does: check the values, call the function, check what came back."""
+        refuse_nan(parts, mask, self.event_ndim, self.what)
+        result = torch.zeros_like(parts, memory_format=torch.contiguous_format)
+        if not mask.any():
+            return result
+        given = parts.detach().masked_fill(~mask, 0).contiguous()
+        exists = mask.clone(memory_format=torch.contiguous_format)
+        if self.cpu:
+            given, exists = given.cpu(), exists.cpu()
+        with _autograd_allowed(), torch.no_grad():
+            returned = self.fn(given, exists)
+        # Copying makes the result fresh: an operator may not return its own input.
+        return result.copy_(returned.detach())
+
+
+@torch.library.custom_op("spigot::host_call", mutates_args=())
+def host_call(parts: Tensor, mask: Tensor, handle: int) -> Tensor:
+    """Call the function with this number."""
+    function = _functions.get(handle)
+    if function is None:
+        raise RuntimeError(
+            f"host function {handle} is gone: the structure or polytope it belonged to was freed. Keep a reference to "
+            "it for as long as a compiled model uses it."
+        )
+    return function.run(parts, mask)
+
+
+@host_call.register_fake
+def _(parts: Tensor, mask: Tensor, handle: int) -> Tensor:
+    return torch.empty_like(parts, memory_format=torch.contiguous_format)
+
+
+def _no_gradient(ctx, grad: Tensor):
+    raise NotImplementedError(
+        "this result was computed outside torch and has no gradient. Detach the input, or use an estimator "
+        "(spigot.argmax) to say what the gradient should be."
+    )
+
+
+host_call.register_autograd(_no_gradient)
+
+
+def _autograd_allowed() -> contextlib.AbstractContextManager:
+    """Undo, for a user's function, that operators run below autograd: some decoders differentiate a recursion."""
+    core = torch._C
+    try:
+        excluded = core._dispatch_tls_local_exclude_set() - core.DispatchKeySet(core.DispatchKey.AutogradFunctionality)
+        return core._ForceDispatchKeyGuard(core._dispatch_tls_local_include_set(), excluded)
+    except AttributeError:  # not a public interface of torch; without it only such decoders fail
+        return contextlib.nullcontext()

@@ -1,0 +1,60 @@
+"""Reductions that leave masked entries out, instead of scoring them with a large negative number."""
+
+import torch
+from torch import Tensor
+
+from spigot.algorithms.checks import nan_error
+
+
+@torch.library.custom_op("spigot::checked", mutates_args=())
+def checked(parts: Tensor, mask: Tensor, event_ndim: int) -> Tensor:
+    """The parts with zeros outside the mask, after making sure that none inside is NaN.
+
+    An operator of its own, so that the check does not break a compiled graph.
+    """
+    refuse_nan(parts, mask, event_ndim)
+    return parts.masked_fill(~mask, 0)
+
+
+@checked.register_fake
+def _(parts: Tensor, mask: Tensor, event_ndim: int) -> Tensor:
+    return torch.empty_like(parts)
+
+
+def _keep_mask(ctx, inputs, output):
+    ctx.save_for_backward(inputs[1])
+
+
+def _mask_gradient(ctx, grad: Tensor):
+    (mask,) = ctx.saved_tensors
+    return grad.masked_fill(~mask, 0), None, None
+
+
+checked.register_autograd(_mask_gradient, setup_context=_keep_mask)
+
+
+def refuse_nan(parts: Tensor, mask: Tensor, event_ndim: int, what: str = "scores") -> None:
+    """Raise if a part that exists is NaN. Looks at values: only for use inside operators."""
+    bad = parts.isnan() & mask
+    if bad.any():
+        first = tuple(int(i) for i in bad.nonzero()[0])
+        split = parts.ndim - event_ndim
+        batch, instance = tuple(parts.shape[:split]), 0
+        for size, index in zip(batch, first[:split], strict=True):
+            instance = instance * size + index
+        raise nan_error(instance, batch, first[split:], what)
+
+
+def masked_logsumexp(values: Tensor, mask: Tensor, dim: int) -> Tensor:
+    r"""$\log \sum_i \exp v_i$ over unmasked entries; $-\infty$ where there are none.
+
+    Derivatives of every order are finite, also where all entries are masked or $-\infty$, which is where
+    `torch.logsumexp` gives NaN gradients.
+    """
+    values = values.masked_fill(~mask, -torch.inf)
+    top = values.detach().amax(dim, keepdim=True)
+    top = torch.where(top.isfinite(), top, torch.zeros_like(top))
+    total = (values - top).exp().sum(dim)
+    some = total > 0
+    log = torch.where(some, total, torch.ones_like(total)).log() + top.squeeze(dim)
+    return torch.where(some, log, torch.full_like(log, -torch.inf))

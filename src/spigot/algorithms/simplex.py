@@ -1,0 +1,153 @@
+r"""Projections onto products of simplices: plain rows, the heads of each word (Eq. 5), the labels of each arc (Eq. 6)."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from spigot import native
+from spigot.algorithms.checks import infinite_error
+from spigot.algorithms.faults import raise_fault
+from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.words import refuse_headless, tree_arcs
+
+
+@torch.library.custom_op("spigot::project_simplex", mutates_args=())
+def project_simplex(point: Tensor, mask: Tensor) -> Tensor:
+    r"""Nearest point of the probability simplex, along the last axis.
+
+    Solves, for each row,
+    $$\min_{p} \tfrac12 \lVert p - v \rVert_2^2 \quad\text{s.t.}\quad p \ge 0,\; \mathbf 1^\top p = 1,$$
+    over unmasked entries. This is line 3 of Algorithm 2.
+
+    Args:
+        point: The vectors $v$; `-inf` stands for an entry that gets nothing.
+        mask: Entries that exist. Rows without any are returned as zeros.
+
+    Returns:
+        The projections, zero where masked.
+
+    Example:
+        >>> project_simplex(torch.tensor([1.0, 0.5, -1.0]), torch.ones(3, dtype=torch.bool))
+        tensor([0.7500, 0.2500, 0.0000])
+
+    References:
+        Brucker (1984), An O(n) algorithm for quadratic knapsack problems.
+        Michelot (1986), A finite algorithm for finding the projection of a point onto the canonical simplex.
+    """
+    if point.numel() == 0:
+        return torch.zeros_like(point)
+    if native.serves(point):
+        width = point.shape[-1]
+        source, exists = point.reshape(-1, width).contiguous(), mask.reshape(-1, width).contiguous()
+        result = torch.empty_like(source)
+        fault = native.kernels.project_rows(source, exists, result, torch.get_num_threads())
+        raise_fault(fault, point, 1, "points")
+        return result.reshape(point.shape)
+    refuse_nan(point, mask, 1, "points")
+    projected = simplex_reference(point, mask)
+    _refuse_infinite(projected, mask, 1)
+    return projected
+
+
+@torch.library.custom_op("spigot::project_heads", mutates_args=())
+def project_heads(point: Tensor, mask: Tensor) -> Tensor:
+    r"""Projection onto $\mathcal P_{\text{DEP}}$ (Eq. 5, Algorithm 2): a simplex over the heads of each word.
+
+    Args:
+        point: `(*batch, n, n)` indexed `[head, modifier]`, the root at 0.
+        mask: Arcs that exist. Self-loops and arcs into the root never do.
+    """
+    if point.numel() == 0:
+        return torch.zeros_like(point)
+    if native.serves(point):
+        n = point.shape[-1]
+        source, exists = point.reshape(-1, n, n).contiguous(), mask.reshape(-1, n, n).contiguous()
+        result = torch.empty_like(source)
+        fault = native.kernels.project_heads(source, exists, result, torch.get_num_threads())
+        raise_fault(fault, point, 2, "points")
+        return result.reshape(point.shape)
+    mask = tree_arcs(mask)
+    refuse_nan(point, mask, 2, "points")
+    refuse_headless(mask)
+    projected = simplex_reference(point.mT, mask.mT).mT.contiguous()
+    _refuse_infinite(projected, mask, 2)
+    return projected
+
+
+@torch.library.custom_op("spigot::project_arc_labels", mutates_args=())
+def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
+    r"""Projection onto $\mathcal P_{\text{SDP}}$ (Eq. 6): for each arc, its labels sum to it.
+
+    With the slack $u = 1 - y$ standing for "no arc", an arc $y$ with labels $x$ is one simplex:
+    $(x, u) = \operatorname{proj}_\Delta([v; 1 - w])$. Predicates, on the diagonal, are clipped to $[0, 1]$.
+
+    Args:
+        point: `(*batch, n, n, 1 + l)`: arcs in channel 0, labelled arcs after it, predicates at `[i, i, 0]`.
+        mask: Parts that exist. A label without its arc, and an arc into the root, never do.
+        sequential: Clip the arc first and then fit the labels to it, as the program published with the paper did.
+            **Departure** from Eq. 6: not the Euclidean projection.
+    """
+    if point.numel() == 0:
+        return torch.zeros_like(point)
+    if native.serves(point):
+        n, width = point.shape[-2], point.shape[-1]
+        source, exists = point.reshape(-1, n, n, width).contiguous(), mask.reshape(-1, n, n, width).contiguous()
+        result = torch.empty_like(source)
+        fault = native.kernels.project_arc_labels(source, exists, result, sequential, torch.get_num_threads())
+        raise_fault(fault, point, 3, "points")
+        return result.reshape(point.shape)
+    return arc_labels_reference(point, mask, sequential)
+
+
+for _operator in (project_simplex, project_heads):
+    _operator.register_fake(lambda point, mask: torch.empty_like(point, memory_format=torch.contiguous_format))
+project_arc_labels.register_fake(
+    lambda point, mask, sequential: torch.empty_like(point, memory_format=torch.contiguous_format)
+)
+
+
+def simplex_reference(
+    point: Float[Tensor, "*batch k"], mask: Bool[Tensor, "*batch k"], total: Float[Tensor, "*batch"] | None = None
+) -> Float[Tensor, "*batch k"]:
+    r"""`project_simplex` by sorting, in plain torch, in $O(k \log k)$; `total` replaces the sum of one."""
+    goal = torch.ones_like(point[..., :1]) if total is None else total.unsqueeze(-1)
+    v = point.masked_fill(~mask, -torch.inf)
+    top = v.amax(-1, keepdim=True)
+    v = v - torch.where(top.isfinite(), top, torch.zeros_like(top))
+    descending = v.sort(-1, descending=True).values
+    cumulative = descending.cumsum(-1) - goal
+    rank = torch.arange(1, point.shape[-1] + 1, device=point.device, dtype=point.dtype)
+    count = (descending * rank > cumulative).sum(-1, keepdim=True).clamp(min=1)
+    tau = cumulative.gather(-1, count - 1) / count
+    return (v - tau).clamp(min=0).masked_fill(~mask, 0)
+
+
+def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
+    """`project_arc_labels` in plain torch."""
+    n = point.shape[-2]
+    refuse_nan(point, mask, 3, "points")
+    diagonal = torch.eye(n, dtype=torch.bool, device=point.device)
+    predicates = (mask[..., 0] & diagonal).unsqueeze(-1)
+    arcs = mask[..., :1] & ~diagonal.unsqueeze(-1)
+    arcs[..., :, 0, :] = False
+    labels = mask[..., 1:] & arcs
+    safe = point.masked_fill(~mask, 0)
+    if sequential:
+        y = safe[..., :1].clamp(0, 1).masked_fill(~labels.any(-1, keepdim=True), 0)
+        x = simplex_reference(safe[..., 1:], labels, total=y.squeeze(-1))
+        x = torch.where(y > 0, x, torch.zeros_like(x))
+    else:
+        lifted = torch.cat((1 - safe[..., :1], safe[..., 1:]), -1)
+        lifted = simplex_reference(lifted, torch.cat((arcs, labels), -1))
+        y, x = 1 - lifted[..., :1], lifted[..., 1:]
+    y = torch.where(predicates, safe[..., :1].clamp(0, 1), y.masked_fill(~arcs, 0))
+    return torch.cat((y, x.masked_fill(~labels, 0)), -1)
+
+
+def _refuse_infinite(projected: Tensor, mask: Tensor, event_ndim: int) -> None:
+    """A row of -inf, or any +inf, has no nearest point; it shows as NaN in what came out."""
+    bad = projected.isnan() & mask
+    if bad.any():
+        batch = tuple(projected.shape[: projected.ndim - event_ndim])
+        instance = int(bad.flatten(-event_ndim).any(-1).flatten().nonzero()[0])
+        raise infinite_error(instance, batch)

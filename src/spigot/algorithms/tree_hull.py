@@ -1,0 +1,31 @@
+"""Projection onto the hull of dependency trees in the native kernels: the active set of `active_set.py`, lane by lane."""
+
+import torch
+from torch import Tensor
+
+from spigot import native
+from spigot.algorithms.active_set import MAX_ROUNDS, TOLERANCE, HullResult, PackedSupport
+from spigot.algorithms.faults import raise_tree_fault
+
+
+def project_tree_hull(point: Tensor, mask: Tensor, start: Tensor | None, kind: str) -> HullResult:
+    """Nearest points of the hull of trees.
+
+    Args:
+        point: `(*batch, n, n)`, on the CPU.
+        mask: Arcs that exist.
+        start: A tree for each instance to begin with; the best for `point` if omitted.
+        kind: "projective" or "nonprojective", and "-single" behind it for a single root.
+    """
+    n = point.shape[-1]
+    flat = (-1, n, n)
+    source, exists = point.reshape(flat).contiguous(), mask.reshape(flat).contiguous()
+    first = None if start is None else start.reshape(flat).to(point.dtype).contiguous()
+    projected = torch.empty_like(source)
+    gap = source.new_empty(len(source), dtype=torch.float64)
+    fault, *support = native.kernels.project_tree_hull(
+        source, exists, first, kind, TOLERANCE[point.dtype], MAX_ROUNDS, projected, gap, torch.get_num_threads()
+    )
+    raise_tree_fault(fault, point, kind)
+    packed = PackedSupport(*(torch.from_numpy(array) for array in support))
+    return HullResult(projected.reshape(len(source), -1), gap.to(point.dtype), packed)

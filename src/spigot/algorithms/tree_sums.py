@@ -1,0 +1,130 @@
+r"""Log-partition and marginals of trees, with derivatives.
+
+Natively one operator gives $\log Z$ and $\mu = \nabla \log Z$, and a second one, with dual numbers, the product of the
+Hessian of $\log Z$ with a direction, which is the backward pass of $\mu$. Elsewhere plain torch computes $\log Z$ in
+log space and its gradient is taken as is.
+"""
+
+import torch
+from torch import Tensor
+
+from spigot import native
+from spigot.algorithms.checks import impossible_error
+from spigot.algorithms.eisner import inside_reference
+from spigot.algorithms.faults import TREES, raise_tree_fault
+from spigot.algorithms.matrix_tree import matrix_tree_reference
+from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
+
+REFERENCE = {"projective": inside_reference, "nonprojective": matrix_tree_reference}
+
+
+def tree_log_partition(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
+    r"""$\log Z$ of each `(n, n)` instance; `kind` as in `tree_hull.project_tree_hull`."""
+    if native.serves(scores):
+        return _tree_sums(scores, mask, kind, torch.is_grad_enabled() and scores.requires_grad)[0]
+    arcs = tree_arcs(mask)
+    return _reference(_checked_arcs(scores, arcs, kind), arcs, kind)
+
+
+def tree_marginals(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
+    r"""$\nabla \log Z$ of each `(n, n)` instance, within $[0, 1]$."""
+    if native.serves(scores):
+        return _tree_sums(scores, mask, kind, True)[1]
+    arcs = tree_arcs(mask)
+    safe = _checked_arcs(scores, arcs, kind)
+    return torch.func.grad(lambda s: _reference(s, arcs, kind).sum())(safe)
+
+
+def _reference(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
+    n = scores.shape[-1]
+    order, lengths = compact_words(arcs.reshape(-1, n, n))
+    function = REFERENCE[kind.removesuffix("-single")]
+    values = function(
+        reorder(scores.reshape(-1, n, n).double(), order),
+        reorder(arcs.reshape(-1, n, n), order),
+        lengths,
+        kind.endswith("-single"),
+    )
+    return values.to(scores.dtype).reshape(scores.shape[:-2])
+
+
+@torch.library.custom_op("spigot::checked_arcs", mutates_args=())
+def _checked_arcs(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
+    """The scores with zeros outside, after making sure that a tree exists and that none inside is NaN."""
+    refuse_nan(scores, arcs, 2)
+    refuse_headless(arcs)
+    dead = _reference(torch.zeros_like(scores), arcs, kind).isneginf()
+    if dead.any():
+        instance = int(dead.flatten().nonzero()[0])
+        raise impossible_error(instance, tuple(scores.shape[:-2]), TREES[kind])
+    return scores.masked_fill(~arcs, 0)
+
+
+@_checked_arcs.register_fake
+def _(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
+    return torch.empty_like(scores)
+
+
+_checked_arcs.register_autograd(
+    lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None, None),
+    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
+)
+
+
+@torch.library.custom_op("spigot::tree_sums", mutates_args=())
+def _tree_sums(scores: Tensor, mask: Tensor, kind: str, marginals: bool) -> tuple[Tensor, Tensor]:
+    r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
+    n = scores.shape[-1]
+    flat, exists = scores.reshape(-1, n, n).contiguous(), mask.reshape(-1, n, n).contiguous()
+    log_partition = flat.new_empty(len(flat))
+    mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
+    fault = native.kernels.tree_sums(
+        flat, exists, kind, log_partition, mu if marginals else None, torch.get_num_threads()
+    )
+    raise_tree_fault(fault, scores, kind)
+    return log_partition.reshape(scores.shape[:-2]), mu.reshape(scores.shape) if marginals else mu
+
+
+@_tree_sums.register_fake
+def _(scores: Tensor, mask: Tensor, kind: str, marginals: bool) -> tuple[Tensor, Tensor]:
+    mu = torch.empty_like(scores, memory_format=torch.contiguous_format) if marginals else scores.new_empty(0)
+    return scores.new_empty(scores.shape[:-2]), mu
+
+
+def _save(ctx, inputs, output) -> None:
+    scores, mask, ctx.kind, _ = inputs
+    ctx.save_for_backward(scores, mask, output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
+    scores, mask, mu = ctx.saved_tensors
+    grad = None
+    if grad_log_partition is not None:
+        grad = grad_log_partition[..., None, None] * mu
+    if grad_mu is not None:
+        curved = _tree_hessian(scores, mask, grad_mu, ctx.kind)
+        grad = curved if grad is None else grad + curved
+    return grad, None, None, None
+
+
+_tree_sums.register_autograd(_backward, setup_context=_save)
+
+
+@torch.library.custom_op("spigot::tree_hessian", mutates_args=())
+def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, kind: str) -> Tensor:
+    r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
+    n = scores.shape[-1]
+    shape = (-1, n, n)
+    flat, exists = scores.reshape(shape).contiguous(), mask.reshape(shape).contiguous()
+    along = direction.reshape(shape).contiguous()
+    result = torch.empty_like(flat)
+    fault = native.kernels.tree_hessian(flat, exists, along, kind, result, torch.get_num_threads())
+    raise_tree_fault(fault, scores, kind)
+    return result.reshape(scores.shape)
+
+
+@_tree_hessian.register_fake
+def _(scores: Tensor, mask: Tensor, direction: Tensor, kind: str) -> Tensor:
+    return torch.empty_like(scores, memory_format=torch.contiguous_format)

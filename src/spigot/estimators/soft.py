@@ -1,0 +1,114 @@
+"""Estimators whose forward value is a point inside the hull, with its true gradient."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+
+from spigot.algorithms.active_set import PackedSupport, project_face
+from spigot.algorithms.checks import check_parts
+from spigot.interface import (
+    AbstractEstimator,
+    AbstractMarginalStructure,
+    AbstractStructure,
+    AbstractSurrogate,
+    Explanation,
+    explanation,
+)
+from spigot.polytopes.hull import ConvexHull
+from spigot.types import Mask, Parts, Saved
+
+
+@final
+@dataclass(frozen=True)
+class StructuredAttention(AbstractEstimator):
+    r"""Marginals forward, their true gradient back.
+
+    $z = \mu(s) = \mathbb E[z]$ under $p(z) \propto \exp(s^\top z)$. Needs a structure with a tractable partition
+    function.
+
+    Example:
+        >>> import spigot
+        >>> spigot.argmax(torch.tensor([0.0, 0.0, -torch.inf]), spigot.OneOf(), StructuredAttention())
+        tensor([0.5000, 0.5000, 0.0000])
+
+    References:
+        Kim, Denton, Hoang, Rush (2017), Structured attention networks.
+    """
+
+    hard: ClassVar[bool] = False
+
+    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+        if not isinstance(structure, AbstractMarginalStructure) or not structure.tractable:
+            raise TypeError(
+                f"StructuredAttention needs marginals, and {structure} has none. "
+                "Use Spigot or StraightThrough, or a structure with log_partition."
+            )
+        return structure.marginals(scores, mask)
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+        grad = grad.masked_fill(~mask, 0)
+        with torch.enable_grad():
+            leaf = scores.detach().requires_grad_()
+            mu = self(structure, leaf, mask)
+            (gradient,) = torch.autograd.grad(mu, leaf, grad)
+        return explanation(mu.detach(), grad, gradient, structure.event_ndim)
+
+
+@final
+@dataclass(frozen=True)
+class SparseMAP(AbstractSurrogate):
+    r"""The point of the hull nearest to the scores, and its exact Jacobian back.
+
+    $$z = \arg\max_{\mu\in\operatorname{conv}\mathcal Z} s^\top \mu - \tfrac12 \lVert\mu\rVert_2^2
+        = \operatorname{proj}_{\operatorname{conv}\mathcal Z}(s).$$
+
+    A mixture of few structures; differentiable almost everywhere. Works on every structure, since the projection needs
+    its argmax only. On `OneOf` it is sparsemax.
+
+    Attributes:
+        max_norm: Clips $\nabla_z L$ per instance, as on every estimator; `None` keeps the gradient exact.
+
+    Example:
+        >>> import spigot
+        >>> spigot.argmax(torch.tensor([1.0, 0.5, -1.0]), spigot.OneOf(), SparseMAP())
+        tensor([0.7500, 0.2500, 0.0000])
+
+    References:
+        Niculae, Martins, Blondel, Cardie (2018), SparseMAP: Differentiable sparse structured inference.
+    """
+
+    max_norm: float | None = None
+
+    hard: ClassVar[bool] = False
+
+    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
+        solution = ConvexHull(structure).solve(scores, mask)
+        return solution.point, tuple(solution.packed)
+
+    def pullback(
+        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> Parts:
+        parts = grad.shape[grad.ndim - structure.event_ndim :].numel()
+        return project_face(grad.reshape(-1, parts), PackedSupport(*saved)).reshape(grad.shape)
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+        grad = self.clip(structure, grad, mask)
+        with torch.no_grad():
+            solution = ConvexHull(structure).solve(scores, mask)
+            gradient = self.pullback(structure, scores, solution.point, tuple(solution.packed), grad, mask)
+        return explanation(
+            solution.point,
+            grad,
+            gradient.masked_fill(~mask, 0),
+            structure.event_ndim,
+            stepped=scores.detach().masked_fill(~mask, 0),
+            projected=solution.point,
+            gap=solution.gap,
+        )

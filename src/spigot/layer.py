@@ -1,0 +1,66 @@
+"""The layer: a structured argmax whose gradient is chosen by an estimator."""
+
+from torch import nn
+
+from spigot.algorithms.checks import check_parts
+from spigot.estimators.spigot import Spigot
+from spigot.interface import AbstractEstimator, AbstractStructure
+from spigot.types import Mask, Parts
+
+
+def argmax(
+    scores: Parts,
+    structure: AbstractStructure,
+    estimator: AbstractEstimator = Spigot(),
+    *,
+    mask: Mask | None = None,
+) -> Parts:
+    r"""$\hat z = \arg\max_{z \in \mathcal Z} z^\top s$ as a layer of a network.
+
+    Args:
+        scores: One score for each part, `(*batch, *parts)`.
+        structure: The set $\mathcal Z$.
+        estimator: What goes forward and what comes back. `Spigot`, `StraightThrough` and `Pipeline` give a member of
+            the structure; `StructuredAttention` and `SparseMAP` a point inside its hull.
+        mask: Parts that exist; all that can exist if omitted. Outside it the result and every gradient are zero.
+
+    Returns:
+        $\hat z$, of the shape and dtype of the scores.
+
+    Example:
+        A projective tree over four words, and the gradient that SPIGOT sends to its arc scores.
+
+        >>> import torch, spigot
+        >>> scores = torch.zeros(5, 5, requires_grad=True)
+        >>> trees = spigot.ProjectiveTrees()
+        >>> z = spigot.argmax(scores, trees, spigot.Spigot(eta=0.5))
+        >>> bool(trees.contains(z))
+        True
+        >>> (z * torch.arange(25.0).reshape(5, 5)).sum().backward()
+        >>> scores.grad.sum(0)                                    # what one head loses, another gains
+        tensor([0., 0., 0., 0., 0.])
+    """
+    mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+    return estimator(structure, scores, mask)
+
+
+class Argmax(nn.Module):
+    """`argmax` as a module, with structure and estimator fixed.
+
+    Example:
+        >>> import torch, spigot
+        >>> layer = Argmax(spigot.OneOf(), spigot.StraightThrough())
+        >>> layer(torch.tensor([0.5, 2.0, 1.0]))
+        tensor([0., 1., 0.])
+    """
+
+    def __init__(self, structure: AbstractStructure, estimator: AbstractEstimator = Spigot()) -> None:
+        super().__init__()
+        self.structure = structure
+        self.estimator = estimator
+
+    def forward(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return argmax(scores, self.structure, self.estimator, mask=mask)
+
+    def extra_repr(self) -> str:
+        return f"{self.structure}, {self.estimator}"

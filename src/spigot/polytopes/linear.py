@@ -1,0 +1,274 @@
+r"""Any polytope $\{p : A [p; \psi] \le b\}$, by quadratic programming."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from types import ModuleType
+from typing import final
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.sparse import linalg
+from torch import Tensor
+
+from spigot.algorithms.checks import check_parts
+from spigot.algorithms.host import HostFunction
+from spigot.algorithms.programs import (
+    Matrix,
+    Problem,
+    Rows,
+    Vector,
+    broken,
+    holds,
+    maximise,
+    no_solution,
+    problems,
+    read_rows,
+)
+from spigot.interface import AbstractPolytope
+from spigot.types import Flags, Mask, Parts
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearPolytope(AbstractPolytope):
+    r"""Points between 0 and 1 that satisfy linear constraints (§2.1: a 0/1 program without its integrality).
+
+    $$\mathcal P = \big\{p \in [0,1]^d \;\big|\; \exists \psi \in [0,1]^a :\ A [p; \psi] \le b \big\}$$
+
+    With auxiliary variables this is the *shadow* of the joint polytope: the projection moves $p$ alone, and $\psi$ goes
+    along at no cost,
+    $$\operatorname{proj}_{\mathcal P}(v) = \arg\min_p \min_\psi\ \tfrac12 \lVert p - v \rVert_2^2
+    \quad\text{s.t.}\quad A [p; \psi] \le b.$$
+
+    One sparse quadratic program for each instance, solved on the CPU in float64 to about 1e-10 by the `piqp` extra.
+    Good for a few hundred variables; where a closed form or an argmax is at hand, `Simplex`, `HeadSimplex`, `ArcLabel`
+    or `ConvexHull` are faster. The projection has no gradient.
+
+    Args:
+        A: The rows, `(m, d + auxiliary)`, columns of auxiliary variables last: a tensor, an array or a scipy sparse
+            matrix. With leading batch axes, one system for each instance.
+        b: The right-hand sides, `(m,)` or `(*batch, m)`; infinity switches a row off.
+        auxiliary: How many of the columns are auxiliary variables. They lie in $[0, 1]$ too: write a variable of
+            another range $[l, u]$ as $l + (u - l) \psi$.
+        equality: The rows that are equations: their indices, or a truth value for each row.
+
+    Masked parts are fixed at 0; auxiliary variables always exist. An instance without any parts is the point 0.
+
+    Example:
+        At most two of four, projected from outside.
+
+        >>> at_most_two = LinearPolytope(torch.ones(1, 4), torch.tensor([2.0]))
+        >>> at_most_two
+        LinearPolytope(1 rows, 4 parts)
+        >>> at_most_two.project(torch.tensor([1.5, 1.0, 0.5, -1.0]))
+        tensor([1.0000, 0.7500, 0.2500, 0.0000])
+    """
+
+    A: Matrix
+    b: Vector
+    auxiliary: int = 0
+    equality: Vector = ()
+    _rows: Rows = field(init=False)
+    _solver: HostFunction = field(init=False)
+
+    def __post_init__(self) -> None:
+        rows = read_rows(self.A, self.b, self.auxiliary, self.equality)
+        # The fields show the canonical copy, so that later changes to what was given cannot reach it.
+        object.__setattr__(self, "A", rows.matrix)
+        object.__setattr__(self, "b", rows.bound)
+        object.__setattr__(self, "equality", rows.equality)
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_solver", HostFunction(partial(_project, rows=rows), 1, "point"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinearPolytope) and self._rows.key() == other._rows.key()
+
+    def __hash__(self) -> int:
+        return hash(self._rows.key())
+
+    def __repr__(self) -> str:
+        return f"LinearPolytope({self._rows})"
+
+    def project(self, point: Parts, mask: Mask | None = None) -> Parts:
+        """As `AbstractPolytope.project`.
+
+        Raises:
+            ImportError: `piqp` is not installed.
+            ValueError: A point is NaN or infinite, or the polytope of an instance is empty.
+        """
+        mask = check_parts(point, mask, 1, "point")
+        check_size(point, self._rows, "point")
+        return self._solver(point, mask)
+
+    def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
+        mask = check_parts(point, mask, 1, "point")
+        check_size(point, self._rows, "point")
+        found = broken_rows(point, mask, self._rows, integral=False, integral_auxiliary=False, atol=atol)
+        inside = [not messages for messages in found]
+        return torch.tensor(inside, dtype=torch.bool, device=point.device).reshape(point.shape[:-1])
+
+
+def check_size(parts: Tensor, rows: Rows, what: str) -> None:
+    """The last axis must have one entry for each part of the program."""
+    if parts.shape[-1] != rows.parts:
+        raise ValueError(
+            f"{what} has shape {tuple(parts.shape)}; its last axis must have {rows.parts} entries, one for each column "
+            f"of A that is not auxiliary."
+        )
+
+
+def broken_rows(
+    z: Tensor, mask: Tensor, rows: Rows, *, integral: bool, integral_auxiliary: bool, atol: float | None
+) -> list[list[str]]:
+    """For each instance, what keeps it out of the set; see `programs.broken`."""
+    values = z.detach().double().cpu().reshape(-1, rows.parts).numpy()
+    each = problems(rows, mask.cpu(), integral, integral_auxiliary)
+    return [broken(problem, values[i], exists, atol) for i, (problem, exists) in enumerate(each)]
+
+
+def _project(point: Tensor, mask: Tensor, rows: Rows) -> Tensor:
+    """The nearest point of each instance."""
+    batch = tuple(point.shape[:-1])
+    values = point.double().reshape(-1, rows.parts).numpy()
+    if not np.isfinite(values).all():
+        index, part = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        raise ValueError(
+            f"point {index} is {values[index, part]} at part [{part}]; only finite points can be projected."
+        )
+    nearest = np.zeros_like(values)
+    solver = _Solver()
+    for index, (problem, exists) in enumerate(problems(rows, mask, integral=False, integral_auxiliary=False)):
+        if not exists.any():
+            continue
+        # A point of the box that satisfies the rows is nearest in the box, hence nearest in the polytope. Tried with
+        # no slack: otherwise points just outside would stay there.
+        inside = np.append(np.clip(values[index], 0.0, problem.top[: rows.parts]), np.zeros(rows.auxiliary))
+        if holds(problem, inside, atol=0.0):
+            nearest[index] = inside[: rows.parts]
+            continue
+        p = solver.nearest(problem, values[index])
+        if p is None:
+            raise no_solution(index, batch)
+        nearest[index] = p
+    return torch.from_numpy(nearest).reshape(point.shape)
+
+
+class _Solver:
+    """Quadratic programs one after the other; neighbours that differ only in the point share their set-up."""
+
+    problem: Problem | None = None
+
+    def nearest(self, problem: Problem, point: np.ndarray) -> np.ndarray | None:
+        r"""$\arg\min_p \lVert p - v \rVert$ over the problem, or `None` if it is empty."""
+        last = self.problem
+        same = last is not None and last.matrix is problem.matrix and np.array_equal(last.upper, problem.upper)
+        if last is None or not same or not np.array_equal(last.top, problem.top):
+            self._set_up(problem, point.size)
+        if self.contradiction:
+            return None
+        target = np.append(point, np.zeros(problem.top.size - point.size))[self.kept]
+        scale = max(1.0, float(np.abs(target).max(initial=0.0)))
+        solver, settings = self.solver, self.solver.settings
+        # Tight: an error of e in the objective is one of sqrt(2 e) in the point.
+        settings.eps_abs = settings.eps_duality_gap_abs = 1e-13 * scale**0.5
+        settings.eps_rel = settings.eps_duality_gap_rel = 0.0
+        settings.max_iter = 60
+        if self.fresh:
+            solver.setup(self.cost, -target, *self.equations, self.rows[0], None, self.rows[1], *self.box)
+            self.fresh = False
+        else:
+            solver.update(c=-target)
+        status, info = str(solver.solve()), solver.result.info
+        x = self._polish(target, scale)
+        if x is None:
+            close = info.primal_res < 1e-8 and max(info.dual_res, info.duality_gap) < 1e-8 * scale
+            if not status.endswith("SOLVED") and not close:
+                if maximise(problem, np.zeros(problem.top.size)) is None:
+                    return None
+                raise RuntimeError(f"piqp could not project onto a polytope ({status}); check the scale of A and b.")
+            x = np.asarray(solver.result.x)
+        p = np.zeros(problem.top.size)
+        p[self.kept] = np.where(x < 1e-12, 0.0, np.minimum(x, 1.0))
+        return p[: point.size]
+
+    def _set_up(self, problem: Problem, size: int) -> None:
+        piqp = _piqp()
+        self.problem, self.fresh, self.solver = problem, True, piqp.SparseSolver()
+        self.kept = np.flatnonzero(problem.top > 0)
+        self.weight = (self.kept < size).astype(float)  # auxiliary variables cost nothing
+        self.cost = sparse.csc_matrix(sparse.diags_array(self.weight))
+        self.box = np.zeros(self.kept.size), np.ones(self.kept.size)
+        matrix = sparse.csr_array(problem.matrix[:, self.kept])
+        void = np.diff(matrix.indptr) == 0
+        self.contradiction = bool(((problem.upper < 0) | (problem.lower > 0))[void].any())
+        equal = problem.lower == problem.upper
+        limits = ~equal & np.isfinite(problem.upper) & ~void
+        self.equations = _block(matrix, problem.upper, equal & ~void)
+        self.rows = _block(matrix, problem.upper, limits)
+
+    def _polish(self, target: np.ndarray, scale: float) -> np.ndarray | None:
+        """Solve again with the active constraints as equations, and keep the answer if it is optimal.
+
+        An interior point stops about 1e-7 short of constraints that hold with equality and have no multiplier, which is
+        where the step of a network that has learnt its task often ends.
+        """
+        found = self.solver.result
+        low, high = found.z_bl > found.s_bl, found.z_bu > found.s_bu
+        start = np.where(low, 0.0, np.where(high, 1.0, found.x))
+        free = ~(low | high)
+        (equations, b), (rows, h) = self.equations, self.rows
+        tight = np.zeros(0, dtype=bool) if rows is None else np.asarray(found.z_u > found.s_u)
+        blocks = [block for block in (equations, None if rows is None else rows.tocsr()[tight]) if block is not None]
+        sides = [side for side in (b, None if h is None else h[tight]) if side is not None]
+        active = sparse.csc_array(sparse.vstack(blocks)) if blocks else sparse.csc_array((0, target.size))
+        side = np.concatenate(sides) if sides else np.zeros(0)
+
+        inner, multipliers = int(free.sum()), side.size
+        if inner + multipliers == 0:
+            return start
+        across = active[:, free]
+        weight = sparse.diags_array(self.weight[free]) if inner else sparse.csc_array((0, 0))
+        exact = sparse.csc_array(
+            sparse.block_array([[weight, across.T], [across, sparse.csc_array((multipliers,) * 2)]])
+        )
+        wanted = np.append(self.weight[free] * (target - start)[free], side - active @ start)
+        # Slightly regularised, for redundant constraints and free auxiliary variables; refinement removes the bias.
+        nudge = sparse.diags_array(np.append(np.full(inner, 1e-8), np.full(multipliers, -1e-8)))
+        factors = linalg.splu(sparse.csc_array(exact + nudge))
+        solution = np.zeros_like(wanted)
+        for _ in range(8):
+            solution += factors.solve(wanted - exact @ solution)
+        x = start.copy()
+        x[free] += solution[:inner]
+        duals = solution[inner:]
+        slope = self.weight * (x - target) + active.T @ duals
+        optimal = (
+            np.abs(wanted - exact @ solution).max() < 1e-12 * scale
+            and x.min() > -1e-11
+            and x.max() < 1 + 1e-11
+            and (rows is None or (rows @ x - h).max(initial=0.0) < 1e-11)
+            and duals[multipliers - int(tight.sum()) :].min(initial=0.0) > -1e-9 * scale
+            and slope[low].min(initial=0.0) > -1e-9 * scale
+            and slope[high & ~low].max(initial=0.0) < 1e-9 * scale
+        )
+        return x if optimal else None
+
+
+def _block(
+    matrix: sparse.csr_array, side: np.ndarray, which: np.ndarray
+) -> tuple[sparse.csc_matrix, np.ndarray] | tuple[None, None]:
+    """Some rows and their right-hand sides, in the solver's layout."""
+    return (sparse.csc_matrix(matrix[which]), side[which]) if which.any() else (None, None)
+
+
+def _piqp() -> ModuleType:
+    try:
+        import piqp
+    except ImportError:
+        raise ImportError(
+            "LinearPolytope.project needs the quadratic programming solver piqp, which is not installed: "
+            "pip install torch-spigot[piqp]. Or project onto the convex hull, which needs no solver: "
+            "spigot.Spigot(polytope=spigot.ConvexHull(structure))."
+        ) from None
+    return piqp

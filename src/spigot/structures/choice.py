@@ -1,0 +1,73 @@
+"""One of k: the smallest structure."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from spigot.algorithms.checks import check_parts
+from spigot.algorithms.choice import one_of
+from spigot.algorithms.reduce import checked, masked_logsumexp
+from spigot.interface import AbstractMarginalStructure
+from spigot.polytopes.blocks import Simplex
+from spigot.types import Mask, Parts, Values
+
+
+@final
+@dataclass(frozen=True)
+class OneOf(AbstractMarginalStructure):
+    r"""Exactly one of the $k$ entries of the last axis, whatever its size.
+
+    $\mathcal Z = \{e_1, \dots, e_k\}$. Ties go to the first of the best.
+
+    Example:
+        >>> OneOf().argmax(torch.tensor([0.3, 2.0, -1.0]))
+        tensor([0., 1., 0.])
+        >>> OneOf().violations(torch.tensor([1.0, 1.0, 0.0]))
+        [['2 entries are chosen: 0, 1']]
+    """
+
+    event_ndim: ClassVar[int] = 1
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return one_of(scores, check_parts(scores, mask, 1))
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        mask = check_parts(scores, mask, 1)
+        value = masked_logsumexp(checked(scores, mask, 1), mask, -1)
+        return value.masked_fill(~mask.any(-1), 0)
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        mask = check_parts(scores, mask, 1)
+        scores = checked(scores, mask, 1)
+        log = masked_logsumexp(scores, mask, -1)
+        log = torch.where(log.isfinite(), log, torch.zeros_like(log)).unsqueeze(-1)
+        return (scores.masked_fill(~mask, -torch.inf) - log).exp()
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        mask = check_parts(z, mask, 1, "z")
+        k = z.shape[-1]
+        messages = []
+        for values, exists in zip(z.reshape(-1, k).tolist(), mask.reshape(-1, k).tolist(), strict=True):
+            found = [f"entry {i} is {v:g}, not 0 or 1" for i, v in enumerate(values) if v not in (0, 1)]
+            found += [f"entry {i} is chosen but masked" for i, v in enumerate(values) if v and not exists[i]]
+            chosen = [i for i, v in enumerate(values) if v]
+            if any(exists) and len(chosen) != 1:
+                names = ": " + ", ".join(map(str, chosen)) if chosen else ""
+                found.append(f"{len(chosen)} entries are chosen{names}")
+            messages.append(found)
+        return messages
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        """True for the first `lengths` entries; here lengths count choices."""
+        size = int(lengths.max()) if size is None and lengths.numel() else size or 0
+        return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
+
+    def everything(self, parts: Parts) -> Mask:
+        return torch.ones_like(parts, dtype=torch.bool)
+
+    @property
+    def relaxation(self) -> Simplex:
+        r"""The simplex $\Delta^{k-1}$, which is the convex hull."""
+        return Simplex()

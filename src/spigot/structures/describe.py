@@ -1,0 +1,87 @@
+"""Words for what is wrong with a structure, and masks from lengths."""
+
+import torch
+from torch import Tensor
+
+from spigot.algorithms.words import existing_words, tree_arcs
+from spigot.types import Mask, Parts
+
+
+def arc_mask(lengths: Tensor, size: int | None) -> Mask:
+    """Arcs `(*batch, n, n)` of sentences of these lengths, the root excluded: no padding, no loops, none into the root."""
+    n = padded_size(lengths, size)
+    position = torch.arange(n, device=lengths.device)
+    inside = position <= lengths.unsqueeze(-1)
+    return tree_arcs(inside.unsqueeze(-1) & inside.unsqueeze(-2))
+
+
+def padded_size(lengths: Tensor, size: int | None) -> int:
+    """Positions including the root: the longest sentence and one, or the size asked for."""
+    if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise TypeError(f"lengths has dtype {lengths.dtype}; it must be a tensor of integers.")
+    longest = int(lengths.max()) if lengths.numel() else 0
+    if lengths.numel() and int(lengths.min()) < 0:
+        raise ValueError(f"lengths has a negative entry, {int(lengths.min())}; lengths count words without the root.")
+    if size is not None and size <= longest:
+        raise ValueError(f"size is {size}, but {longest} words and the root need at least {longest + 1} positions.")
+    return longest + 1 if size is None else size
+
+
+def tree_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool) -> list[list[str]]:
+    """For each instance, each broken constraint of dependency trees in words."""
+    n = z.shape[-1]
+    arcs = tree_arcs(mask).reshape(-1, n, n)
+    words = existing_words(arcs)
+    return [
+        _tree_violations(values, exists, [w for w in range(1, n) if is_word[w]], single_root, projective)
+        for values, exists, is_word in zip(
+            z.reshape(-1, n, n).tolist(), arcs.tolist(), words.tolist(), strict=True
+        )
+    ]
+
+
+def _tree_violations(
+    z: list[list[float]], arcs: list[list[bool]], words: list[int], single_root: bool, projective: bool
+) -> list[str]:
+    n = len(z)
+    found = []
+    on = [(h, m) for m in range(n) for h in range(n) if z[h][m]]
+    found += [f"arc {h}->{m} is {z[h][m]:g}, not 0 or 1" for h, m in on if z[h][m] != 1]
+    found += [f"arc {h}->{m} is not in the mask" for h, m in on if not arcs[h][m]]
+    heads: dict[int, list[int]] = {m: [] for m in words}
+    for h, m in on:
+        heads.setdefault(m, []).append(h)
+    for m in words:
+        if len(heads[m]) != 1:
+            names = f" ({', '.join(map(str, heads[m]))})" if heads[m] else ""
+            found.append(f"modifier {m} has {len(heads[m])} heads{names}")
+    roots = [m for m in words if 0 in heads[m]]
+    if single_root and len(roots) > 1:
+        found.append(f"{len(roots)} words hang on the root: {', '.join(map(str, roots))}")
+    if words and not roots:
+        found.append("no word hangs on the root")
+    found += _cycles({m: h[0] for m, h in heads.items() if h})
+    if projective:
+        spans = sorted({(min(arc), max(arc)) for arc in on})
+        name = {(min(h, m), max(h, m)): f"{h}->{m}" for h, m in on}
+        for i, (a, b) in enumerate(spans):
+            found += [f"arcs {name[a, b]} and {name[c, d]} cross" for c, d in spans[i + 1 :] if a < c < b < d]
+    return found
+
+
+def _cycles(head: dict[int, int]) -> list[str]:
+    """Each cycle once, as `cycle 3 -> 5 -> 3` in the direction from head to modifier."""
+    state: dict[int, int] = {}
+    found = []
+    for start in sorted(head):
+        node, path = start, []
+        while node in head and node not in state:
+            state[node] = start
+            path.append(node)
+            node = head[node]
+        if node in head and state.get(node) == start and node in path:
+            loop = path[path.index(node) :][::-1]
+            first = loop.index(min(loop))
+            loop = loop[first:] + loop[:first]
+            found.append("cycle " + " -> ".join(map(str, [*loop, loop[0]])))
+    return found

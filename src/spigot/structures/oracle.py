@@ -1,0 +1,2 @@
+class Oracle:
+    """Placeholder until the module is written."""

@@ -1,0 +1,131 @@
+"""Dependency trees: every word has one head, and following heads leads to the root at position 0."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor
+
+from spigot.algorithms.arborescence import nonprojective_argmax
+from spigot.algorithms.checks import check_arcs
+from spigot.algorithms.eisner import projective_argmax
+from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals
+from spigot.algorithms.words import tree_arcs
+from spigot.interface import AbstractMarginalStructure
+from spigot.polytopes.blocks import HeadSimplex
+from spigot.structures.describe import arc_mask, tree_violations
+from spigot.types import Mask, Parts, Values
+
+
+@final
+@dataclass(frozen=True)
+class ProjectiveTrees(AbstractMarginalStructure):
+    r"""Dependency trees without crossing arcs, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
+
+    Position 0 is the root. The best tree by Eisner's algorithm in $O(n^3)$, sums over all trees by inside-outside.
+    Ties go to the leftmost split of each span. An unmasked score of `-inf` is worse than any finite sum, and still
+    better than an arc that does not exist.
+
+    Attributes:
+        single_root: Whether exactly one word hangs on the root, or any number of them.
+
+    Example:
+        >>> scores = torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, 5.0], [0.0, 1.0, 0.0]])
+        >>> ProjectiveTrees().argmax(scores)                    # root -> 1 -> 2
+        tensor([[0., 1., 0.],
+                [0., 0., 1.],
+                [0., 0., 0.]])
+        >>> ProjectiveTrees().log_partition(torch.zeros(4, 4)).exp()        # three words: seven trees
+        tensor(7.)
+
+    References:
+        Eisner (1996), Three new probabilistic models for dependency parsing: An exploration.
+    """
+
+    single_root: bool = True
+
+    event_ndim: ClassVar[int] = 2
+
+    @property
+    def tree_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "projective-single" if self.single_root else "projective"
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return projective_argmax(scores, check_arcs(scores, mask), self.single_root)
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        return tree_log_partition(scores, check_arcs(scores, mask), self.tree_kind)
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return tree_marginals(scores, check_arcs(scores, mask), self.tree_kind)
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        return tree_violations(z, check_arcs(z, mask, "z"), single_root=self.single_root, projective=True)
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        return arc_mask(lengths, size)
+
+    def everything(self, parts: Parts) -> Mask:
+        return tree_arcs(torch.ones_like(parts, dtype=torch.bool))
+
+    @property
+    def relaxation(self) -> HeadSimplex:
+        r"""$\mathcal P_{\text{DEP}}$ (Eq. 5)."""
+        return HeadSimplex()
+
+
+@final
+@dataclass(frozen=True)
+class NonProjectiveTrees(AbstractMarginalStructure):
+    r"""All dependency trees, arcs may cross, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
+
+    Position 0 is the root. The best tree is a maximum spanning arborescence, found exactly in $O(n^2)$ with one root
+    or many; sums over all trees by the matrix-tree theorem in $O(n^3)$, right at any scale of scores. Ties go to the
+    first head.
+
+    Attributes:
+        single_root: Whether exactly one word hangs on the root, or any number of them.
+
+    Example:
+        >>> NonProjectiveTrees().log_partition(torch.zeros(4, 4)).exp()     # three words: 3^2 trees
+        tensor(9.)
+        >>> z = torch.zeros(4, 4)
+        >>> z[1, 2] = z[2, 1] = z[0, 3] = 1
+        >>> NonProjectiveTrees().violations(z)
+        [['cycle 1 -> 2 -> 1']]
+
+    References:
+        Chu, Liu (1965); Edmonds (1967), Optimum branchings. Gabow, Tarjan (1984), Efficient algorithms for a family of
+        matroid intersection problems. Koo et al. (2007), Structured prediction models via the matrix-tree theorem.
+    """
+
+    single_root: bool = True
+
+    event_ndim: ClassVar[int] = 2
+
+    @property
+    def tree_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "nonprojective-single" if self.single_root else "nonprojective"
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return nonprojective_argmax(scores, check_arcs(scores, mask), self.single_root)
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        return tree_log_partition(scores, check_arcs(scores, mask), self.tree_kind)
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return tree_marginals(scores, check_arcs(scores, mask), self.tree_kind)
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        return tree_violations(z, check_arcs(z, mask, "z"), single_root=self.single_root, projective=False)
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        return arc_mask(lengths, size)
+
+    def everything(self, parts: Parts) -> Mask:
+        return tree_arcs(torch.ones_like(parts, dtype=torch.bool))
+
+    @property
+    def relaxation(self) -> HeadSimplex:
+        r"""$\mathcal P_{\text{DEP}}$ (Eq. 5)."""
+        return HeadSimplex()
