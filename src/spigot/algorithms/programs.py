@@ -97,7 +97,7 @@ def read_rows(A: Matrix, b: Vector, auxiliary: int, equality: Vector) -> Rows:
         entries = matrix.data
     else:
         matrix = entries = _array(A, "A")
-    shape: tuple[int, ...] = np.shape(matrix)
+    shape: tuple[int, ...] = matrix.shape  # pyright: ignore[reportAssignmentType]
     if len(shape) < 2:
         raise ValueError(f"A has shape {shape}; it must be (*batch, rows, variables).")
     bound = _array(b, "b")
@@ -218,26 +218,29 @@ def _solve(problem: Problem, scores: np.ndarray) -> np.ndarray | None:
     """One call of HiGHS; integral variables come back as whole numbers that satisfy the rows."""
     size = np.abs(scores).max(initial=0.0)
     cost = -np.ldexp(scores, _COST_BITS - math.frexp(size)[1])
-    # Presolve has a history of wrong verdicts; an answer other than "solved" is asked for again without it.
-    for presolve in (True, False):
-        answer = _highs(problem, cost, presolve)
-        if answer.status == 0:
-            return _round(problem, np.asarray(answer.x))
+    answer = _highs(problem, cost)
+    if answer.status == 0:
+        return _round(problem, np.asarray(answer.x))
     if answer.status == 2:
         return None
     raise RuntimeError(f"the solver gave up on a program: {answer.message}")
 
 
-def _highs(problem: Problem, cost: np.ndarray, presolve: bool = True):
+def _highs(problem: Problem, cost: np.ndarray):
     """The minimum of a cost, as scipy gives it."""
     rows = LinearConstraint(problem.matrix, problem.lower, problem.upper)  # pyright: ignore[reportArgumentType]
-    return milp(
-        cost,
-        integrality=problem.integral.astype(int),
-        bounds=Bounds(0.0, problem.top),  # pyright: ignore[reportArgumentType]
-        constraints=rows if problem.lower.size else (),
-        options={"mip_rel_gap": 0.0, "presolve": presolve},
-    )
+    # Presolve is sometimes wrong about small infeasible programs; only "solved" is believed without asking again.
+    for presolve in (True, False):
+        answer = milp(
+            cost,
+            integrality=problem.integral.astype(int),
+            bounds=Bounds(0.0, problem.top),  # pyright: ignore[reportArgumentType]
+            constraints=rows if problem.lower.size else (),
+            options={"mip_rel_gap": 0.0, "presolve": presolve},
+        )
+        if answer.status == 0:
+            break
+    return answer
 
 
 def _round(problem: Problem, x: np.ndarray) -> np.ndarray:
@@ -344,24 +347,18 @@ def problems(rows: Rows, mask: Tensor, integral: bool, integral_auxiliary: bool)
         fits = False
     if not fits:
         raise ValueError(f"the batch axes are {batch}; A and b hold one program for each instance of {rows.batch}.")
-    count, variables = math.prod(batch), size + rows.auxiliary
-    which = [
-        np.broadcast_to(np.arange(math.prod(axes)).reshape(axes), batch).ravel()
-        for axes in (rows.shape[:-2], rows.bound.shape[:-1])
-    ]
     shared = rows.matrix if isinstance(rows.matrix, sparse.csr_array) else None
-    dense = rows.matrix.reshape(-1, *rows.shape[-2:]) if isinstance(rows.matrix, np.ndarray) else np.zeros(0)
-    bounds = rows.bound.reshape(-1, rows.bound.shape[-1])
+    each = np.broadcast_to(rows.matrix, (*batch, *rows.shape[-2:])) if isinstance(rows.matrix, np.ndarray) else None
+    bounds = np.broadcast_to(rows.bound, (*batch, rows.shape[-2]))
     whole = np.append(np.full(size, integral), np.full(rows.auxiliary, integral and integral_auxiliary))
-    masks = mask.reshape(-1, size).numpy()
-    for index in range(count):
-        matrix = sparse.csr_array(dense[which[0][index]]) if shared is None else shared
-        upper = bounds[which[1][index]]
+    for where in np.ndindex(*batch):
+        exists = mask[where].numpy()
+        upper = bounds[where]
         lower = np.full_like(upper, -np.inf)
         lower[list(rows.equality)] = upper[list(rows.equality)]
-        top = np.ones(variables)
-        top[:size] = masks[index]
-        yield Problem(matrix, lower, upper, top, whole), masks[index]
+        matrix = shared if each is None else sparse.csr_array(each[where])
+        assert matrix is not None
+        yield Problem(matrix, lower, upper, np.append(exists.astype(float), np.ones(rows.auxiliary)), whole), exists
 
 
 def decode(scores: Tensor, mask: Tensor, rows: Rows, integral: bool, integral_auxiliary: bool) -> Tensor:

@@ -126,7 +126,7 @@ class ZeroOneProgram(AbstractProgram):
         >>> knapsack.violations(torch.tensor([0.0, 1.0, 1.0]))
         [['row 0: 9 > 8']]
         >>> knapsack.relaxation.project(torch.tensor([1.0, 0.5, 1.5]))
-        tensor([1.0000, 0.2800, 0.7760])
+        tensor([0.7600, 0.1800, 1.0000])
     """
 
     integral: ClassVar[bool] = True
