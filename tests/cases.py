@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True)
 class StructureCase(Case):
-    """A structure. `variable`: its mask comes from lengths; `integral`: its members are 0/1; `tied`: ties are exact."""
+    """A structure. `variable`: it comes in any size, by lengths; `integral`: its members are 0/1."""
 
     structure: AbstractStructure = field(kw_only=True)
     variable: bool = field(default=True, kw_only=True)
@@ -73,7 +73,7 @@ class StructureCase(Case):
 
 @dataclass(frozen=True)
 class PolytopeCase(Case):
-    """A polytope. `euclidean`: its projection is the nearest point; `gap`: how far from optimal it may stop."""
+    """A polytope. `euclidean`: its projection is the nearest point; `exact`: up to rounding, not up to a gap."""
 
     polytope: AbstractPolytope = field(kw_only=True)
     euclidean: bool = field(default=True, kw_only=True)
@@ -82,11 +82,17 @@ class PolytopeCase(Case):
 
 @dataclass(frozen=True)
 class EstimatorCase:
-    """An estimator, made for a structure, and whether that structure must have marginals."""
+    """An estimator, made for a structure; whether it needs `marginals`, or works through the convex `hull`."""
 
     name: str
     make: Callable[[AbstractStructure], AbstractEstimator]
     marginals: bool = False
+    hull: bool = False
+
+    def structures(self) -> list[StructureCase]:
+        """The cases that have what the estimator needs."""
+        cases = HULLS if self.hull else STRUCTURES
+        return [case for case in cases if case.marginal] if self.marginals else cases
 
     def __str__(self) -> str:
         return self.name
@@ -167,6 +173,35 @@ def _graph_case(name: str, deterministic: tuple[int, ...]) -> StructureCase:
     return StructureCase(name, (3, 3, 3), lambda g: graph_mask(g, 3, 2), members, structure=structure)
 
 
+INTERVALS = torch.tensor([[1.0, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 1, 1]]), torch.tensor([1.0, 2, 1])
+"""Rows of consecutive ones: totally unimodular, so that the relaxation has no fractional vertices."""
+
+
+def intervals(mask: Tensor) -> Tensor:
+    rows, bound = (value.double() for value in INTERVALS)
+    z = brute.subsets(mask)
+    return z[(z @ rows.T <= bound).all(1)]
+
+
+def at_most_two(mask: Tensor) -> Tensor:
+    z = brute.subsets(mask)
+    return z[z.sum(1) <= 2]
+
+
+def best_two(scores: Tensor, mask: Tensor) -> Tensor:
+    """The argmax of an oracle of the user's: the two best of those that exist and are worth taking."""
+    order = scores.masked_fill(~mask, -torch.inf).argsort(-1, descending=True).argsort(-1)
+    return ((order < 2) & (scores > 0) & mask).to(scores.dtype)
+
+
+def _more_than_two(z: Tensor, mask: Tensor) -> list[str]:
+    return [f"{int(z.sum())} parts are taken, more than 2"] if z.sum() > 2 else []
+
+
+def _flat_case(name: str, structure: AbstractStructure, members: Callable[[Tensor], Tensor], **flags: bool):
+    return StructureCase(name, (5,), lambda g: any_mask(g, 5), members, structure=structure, variable=False, **flags)
+
+
 STRUCTURES: list[StructureCase] = [
     StructureCase("OneOf", (5,), lambda g: any_mask(g, 5), brute.choices, structure=spigot.OneOf()),
     _tree_case("ProjectiveTrees", spigot.ProjectiveTrees(), projective=True, single_root=True),
@@ -178,7 +213,14 @@ STRUCTURES: list[StructureCase] = [
     _graph_case("SemanticGraphs", ()),
     _graph_case("SemanticGraphs-one", (1,)),
     _graph_case("SemanticGraphs-all", (0, 1)),
+    _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
+    _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
+    _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
 ]
+
+
+HULLS = [case for case in STRUCTURES if case.name not in ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram")]
+"""Structures to take the convex hull of; the others differ from one of these only in ways a hull does not see."""
 
 
 def _hull_case(case: StructureCase) -> PolytopeCase:
@@ -200,7 +242,15 @@ POLYTOPES: list[PolytopeCase] = [
         polytope=spigot.ArcLabel(sequential=True),
         euclidean=False,
     ),
-    *map(_hull_case, STRUCTURES),
+    PolytopeCase(
+        "LinearPolytope",
+        (5,),
+        lambda g: any_mask(g, 5),
+        intervals,
+        polytope=spigot.LinearPolytope(*INTERVALS),
+        exact=False,
+    ),
+    *map(_hull_case, HULLS),
 ]
 
 ESTIMATORS: list[EstimatorCase] = [
@@ -209,7 +259,7 @@ ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("StraightThrough-clipped", lambda _: spigot.StraightThrough(max_norm=0.5)),
     EstimatorCase("Spigot", lambda _: spigot.Spigot()),
     EstimatorCase("Spigot-clipped", lambda _: spigot.Spigot(eta=2.0, max_norm=0.5)),
-    EstimatorCase("Spigot-hull", lambda s: spigot.Spigot(eta=0.7, polytope=spigot.ConvexHull(s))),
+    EstimatorCase("Spigot-hull", lambda s: spigot.Spigot(eta=0.7, polytope=spigot.ConvexHull(s)), hull=True),
     EstimatorCase("StructuredAttention", lambda _: spigot.StructuredAttention(), marginals=True),
-    EstimatorCase("SparseMAP", lambda _: spigot.SparseMAP()),
+    EstimatorCase("SparseMAP", lambda _: spigot.SparseMAP(), hull=True),
 ]

@@ -83,7 +83,7 @@ def check_shapes(function: Callable[[Tensor, Tensor], Tensor], case: Case, dtype
 
 def check_outside(function: Callable[[Tensor, Tensor], Tensor], case: Case, dtype: torch.dtype) -> None:
     """What stands outside the mask changes nothing, and the result there is exactly zero."""
-    values, mask = case.draw(2, BATCH, dtype=dtype)
+    values, mask = case.draw(2, 8, dtype=dtype)
     with_nan = function(values, mask)
     with_huge = function(values.masked_fill(~mask, 1e30), mask)
     with_infinity = function(values.masked_fill(~mask, torch.inf), mask)
@@ -254,11 +254,11 @@ def gradients_pass_gradcheck(case: StructureCase, dtype: torch.dtype) -> None:
         return
     marginal = case.marginal
     assert marginal
-    scores, mask = case.draw(10, 3, dtype=dtype)
+    scores, mask = case.draw(10, 4, dtype=dtype)
     scores = scores.nan_to_num().requires_grad_()
-    assert gradcheck(lambda s: marginal.log_partition(s, mask), scores)
-    assert gradgradcheck(lambda s: marginal.log_partition(s, mask), scores)
-    assert gradcheck(lambda s: marginal.marginals(s, mask), scores)
+    assert gradcheck(lambda s: marginal.log_partition(s, mask), scores, fast_mode=True)
+    assert gradgradcheck(lambda s: marginal.log_partition(s, mask), scores, fast_mode=True)
+    assert gradcheck(lambda s: marginal.marginals(s, mask), scores, fast_mode=True)
 
 
 @marginal_check
@@ -275,8 +275,7 @@ def marginals_ignore_what_does_not_exist(case: StructureCase, dtype: torch.dtype
 
 
 def draw_points(case: PolytopeCase, seed: int, dtype: torch.dtype, scale: float = 1.0) -> tuple[Tensor, Tensor]:
-    values, mask = case.draw(seed, BATCH, dtype=dtype, scale=scale)
-    return values, mask
+    return case.draw(seed, BATCH if case.exact else 8, dtype=dtype, scale=scale)
 
 
 def slack(case: PolytopeCase, dtype: torch.dtype, scale: float = 1.0) -> float:
@@ -321,7 +320,7 @@ def projection_is_idempotent(case: PolytopeCase, dtype: torch.dtype) -> None:
 @polytope_check
 def vertices_are_fixed_points(case: PolytopeCase, dtype: torch.dtype) -> None:
     _, mask = draw_points(case, 13, dtype)
-    for m in case.flat(mask)[:8]:
+    for m in case.flat(mask)[:5]:
         vertices = case.vertices(m)
         some = vertices[:: max(1, len(vertices) // 10)].to(dtype)
         masks = m.expand_as(some)
@@ -359,12 +358,11 @@ def projection_ignores_what_does_not_exist(case: PolytopeCase, dtype: torch.dtyp
 @polytope_check
 def contains_refuses_mass_outside_the_mask(case: PolytopeCase, dtype: torch.dtype) -> None:
     points, mask = draw_points(case, 16, dtype)
-    projected = case.polytope.project(points, mask)
-    for p, m in zip(case.flat(projected), case.flat(mask), strict=True):
-        if not m.all():
-            stray = p.clone()
-            stray.view(-1)[(~m).view(-1).nonzero()[0]] = 0.5
-            assert not case.polytope.contains(stray, m)
+    stray = case.polytope.project(points, mask).clone()
+    for p, m in zip(case.flat(stray), case.flat(mask), strict=True):
+        p.view(-1)[(~m).view(-1).nonzero()[:1]] = 0.5
+    full = mask.flatten(1).all(1)
+    assert torch.equal(case.polytope.contains(stray, mask), full)
 
 
 def _near(case: PolytopeCase, dtype: torch.dtype) -> float:

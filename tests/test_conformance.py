@@ -48,8 +48,7 @@ def test_polytope(case: PolytopeCase, check: PolytopeCheck, dtype: torch.dtype) 
     [
         pytest.param(estimator, case, id=f"{estimator}-{case}")
         for estimator in ESTIMATORS
-        for case in STRUCTURES
-        if case.marginal or not estimator.marginals
+        for case in estimator.structures()
     ],
 )
 def test_estimator(estimator: EstimatorCase, case: StructureCase, check: EstimatorCheck, dtype: torch.dtype) -> None:

@@ -1,0 +1,106 @@
+"""Estimators that need the argmax and nothing else."""
+
+import dataclasses
+
+import pytest
+import torch
+
+import spigot
+from spigot import OneOf, Pipeline, ProjectiveTrees, SparseMAP, Spigot, StraightThrough, StructuredAttention
+
+ALL = [Pipeline(), StraightThrough(), Spigot(), StructuredAttention(), SparseMAP()]
+
+
+@pytest.mark.parametrize("rule", ALL, ids=str)
+def test_every_estimator_constructs_without_arguments_and_says_its_forward(rule: spigot.AbstractEstimator) -> None:
+    assert type(rule)() == rule
+    assert rule.hard is (type(rule) in (Pipeline, StraightThrough, Spigot))
+    assert isinstance(rule, spigot.AbstractEstimator)
+
+
+def test_straight_through_is_the_identity() -> None:
+    trees = ProjectiveTrees()
+    scores = torch.randn(3, 6, 6, dtype=torch.float64, requires_grad=True)
+    g = torch.randn(3, 6, 6, dtype=torch.float64)
+    spigot.argmax(scores, trees, StraightThrough()).backward(g)
+    assert scores.grad is not None
+    assert torch.equal(scores.grad, g.masked_fill(~trees.everything(g), 0))
+
+
+def test_pipeline_sends_nothing_back() -> None:
+    scores = torch.randn(3, 6, 6, requires_grad=True)
+    other = torch.randn(3, 6, 6, requires_grad=True)
+    z = spigot.argmax(scores, ProjectiveTrees(), Pipeline())
+    (z * other).sum().backward()
+    assert scores.grad is None or not scores.grad.any()
+    assert other.grad is not None
+    assert torch.equal(other.grad, z)
+
+
+@pytest.mark.parametrize("rule", [StraightThrough(), Spigot()], ids=str)
+def test_gradients_reach_the_scorer(rule: spigot.AbstractEstimator) -> None:
+    scorer = torch.nn.Linear(4, 5)
+    z = spigot.argmax(scorer(torch.randn(8, 4)), OneOf(), rule)
+    (z * torch.randn(8, 5)).sum().backward()
+    assert scorer.weight.grad is not None
+    assert scorer.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("rule", [Pipeline, StraightThrough, Spigot, SparseMAP])
+def test_max_norm_is_the_same_option_everywhere(rule: type[Spigot]) -> None:
+    assert {field.name for field in dataclasses.fields(rule)} >= {"max_norm"}
+    assert rule().max_norm is None
+    assert rule(max_norm=2.0).max_norm == 2.0
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
+@pytest.mark.parametrize("rule", [Pipeline, StraightThrough, Spigot, SparseMAP])
+def test_max_norm_must_be_positive(rule: type[Spigot], value: float) -> None:
+    with pytest.raises(ValueError, match="max_norm"):
+        rule(max_norm=value)
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan")])
+@pytest.mark.parametrize("rule", [StraightThrough, Spigot])
+def test_step_must_not_be_negative(rule: type[Spigot], value: float) -> None:
+    with pytest.raises(ValueError, match="eta"):
+        rule(eta=value)
+
+
+def test_a_surrogate_gradient_cannot_be_differentiated_again() -> None:
+    scores = torch.randn(4, requires_grad=True)
+    z = spigot.argmax(scores, OneOf())
+    (g,) = torch.autograd.grad((z * torch.randn(4, requires_grad=True)).sum(), scores, create_graph=True)
+    with pytest.raises(RuntimeError):
+        g.sum().backward()
+
+
+def test_own_estimator_is_one_class() -> None:
+    """An estimator that perturbs: its noise travels from the forward to the backward pass."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Noisy(spigot.AbstractSurrogate):
+        scale: float = 1.0
+        max_norm: float | None = None
+
+        hard = True
+
+        def forward(self, structure, scores, mask):
+            noise = self.scale * torch.randn_like(scores)
+            return structure.argmax(scores + noise, mask), (noise,)
+
+        def pullback(self, structure, scores, z, saved, grad, mask):
+            (noise,) = saved
+            return z - structure.argmax(scores + noise - grad, mask)
+
+        def explain(self, structure, scores, grad, mask=None):
+            raise NotImplementedError
+
+    torch.manual_seed(3)
+    scores = torch.zeros(50, 6, requires_grad=True)
+    z = spigot.argmax(scores, OneOf(), Noisy())
+    assert z.sum(-1).tolist() == [1] * 50
+    assert (z.sum(0) > 0).all(), "the noise decides between equal scores"
+    z.backward(torch.zeros_like(z))
+    assert scores.grad is not None
+    assert not scores.grad.any(), "the same noise in both passes: no gradient, no change"

@@ -1,0 +1,97 @@
+"""One of k."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spigot
+from spigot import OneOf
+
+
+def test_picks_the_best() -> None:
+    assert OneOf().argmax(torch.tensor([0.3, 2.0, -1.0])).tolist() == [0, 1, 0]
+
+
+def test_any_size_of_the_last_axis() -> None:
+    for k in (1, 2, 7, 1000):
+        scores = torch.randn(3, k)
+        z = OneOf().argmax(scores)
+        assert z.sum(-1).tolist() == [1, 1, 1]
+        assert torch.equal(z.argmax(-1), scores.argmax(-1))
+
+
+def test_no_choice_at_all() -> None:
+    scores = torch.full((2, 3), torch.nan, requires_grad=True)
+    mask = torch.zeros(2, 3, dtype=torch.bool)
+    assert not OneOf().argmax(scores, mask).any()
+    assert not OneOf().marginals(scores, mask).any()
+    value = OneOf().log_partition(scores, mask)
+    assert value.tolist() == [0, 0]
+    value.sum().backward()
+    assert scores.grad is not None
+    assert not scores.grad.any()
+
+
+def test_minus_1e8_beats_a_masked_entry() -> None:
+    scores = torch.tensor([-1e8, 5.0])
+    mask = torch.tensor([True, False])
+    assert OneOf().argmax(scores, mask).tolist() == [1, 0]
+    assert OneOf().marginals(scores, mask).tolist() == [1, 0]
+
+
+def test_infinite_scores() -> None:
+    low = torch.tensor([-torch.inf, 0.0, 1.0], dtype=torch.float64, requires_grad=True)
+    assert OneOf().argmax(low).tolist() == [0, 0, 1]
+    mu = OneOf().marginals(low)
+    torch.testing.assert_close(mu, torch.tensor([0.0, 1.0, torch.e], dtype=torch.float64) / (1 + torch.e))
+    (gradient,) = torch.autograd.grad(mu[1], low)
+    assert gradient.isfinite().all()
+    assert gradient[0] == 0
+    nothing = torch.full((3,), -torch.inf)
+    assert OneOf().argmax(nothing).sum() == 1
+
+
+def test_ties_are_broken_the_same_way_everywhere() -> None:
+    z = OneOf().argmax(torch.zeros(5, 4))
+    assert z.sum(-1).tolist() == [1] * 5
+    assert (z == z[0]).all()
+
+
+def test_violations_say_what_is_wrong() -> None:
+    z = torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+    messages = OneOf().violations(z)
+    assert [bool(broken) for broken in messages] == [True, True, True, False]
+    assert "2" in messages[0][0]
+    mask = torch.tensor([True, False, True])
+    assert OneOf().violations(z[3], mask)[0]
+
+
+def test_nan_is_named() -> None:
+    scores = torch.zeros(2, 3)
+    scores[1, 2] = torch.nan
+    for verb in (OneOf().argmax, OneOf().log_partition, OneOf().marginals):
+        with pytest.raises(ValueError, match=r"instance 1.*\[2\]"):
+            verb(scores)
+
+
+def test_mask_counts_choices() -> None:
+    mask = OneOf().mask(torch.tensor([2, 0, 3]))
+    assert mask.tolist() == [[True, True, False], [False] * 3, [True] * 3]
+    assert OneOf().mask(torch.tensor([2]), size=4).tolist() == [[True, True, False, False]]
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8),
+    st.floats(-1e3, 1e3),
+)
+def test_marginals_are_softmax(values: list[float], shift: float) -> None:
+    scores = torch.tensor(values, dtype=torch.float64)
+    torch.testing.assert_close(OneOf().marginals(scores), scores.softmax(0))
+    torch.testing.assert_close(OneOf().log_partition(scores), scores.logsumexp(0))
+    torch.testing.assert_close(OneOf().marginals(scores + shift), scores.softmax(0), rtol=0, atol=1e-6)
+
+
+def test_relaxation_is_the_simplex() -> None:
+    assert OneOf().relaxation == spigot.Simplex()
+    assert OneOf().event_ndim == 1
