@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 from torch import Tensor
 
-from spigot.algorithms.checks import check_parts
+from spigot.algorithms.checks import check_parts, instance_name
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.programs import (
     Matrix,
@@ -133,8 +133,9 @@ def _project(point: Tensor, mask: Tensor, rows: Rows) -> Tensor:
     values = point.double().reshape(-1, rows.parts).numpy()
     if not np.isfinite(values).all():
         index, part = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
+        name = instance_name(index, batch)
         raise ValueError(
-            f"point {index} is {values[index, part]} at part [{part}]; only finite points can be projected."
+            f"point of {name} is {values[index, part]} at part [{part}]; only finite points have a nearest."
         )
     nearest = np.zeros_like(values)
     solver = _Solver()
