@@ -11,6 +11,8 @@ References:
     Grassmann, Taksar, Heyman (1985), Regenerative analysis and steady state distributions for Markov chains.
 """
 
+import math
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -41,7 +43,7 @@ def matrix_tree_reference(
     real = (arcs | dummy) & log.isfinite()
     low = log.masked_fill(~real, torch.inf).amin(-2).detach()
     high = log.masked_fill(~real, -torch.inf).amax(-2).detach()
-    penalty = 100 + 2 * torch.where(real.any(-2), high - low, 0.0).sum(-1)
+    penalty = 100 + 2 * n * math.log(n) + 2 * torch.where(real.any(-2), high - low, 0.0).sum(-1)
     rooted = torch.cat((log[:, :1] - torch.where(padded, 0.0, penalty.unsqueeze(-1)).unsqueeze(1), log[:, 1:]), 1)
     value = _eliminate(rooted) + penalty
     feasible = value - torch.where(real.any(-2), high, 0.0).sum(-1) > -penalty / 2

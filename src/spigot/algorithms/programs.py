@@ -271,10 +271,11 @@ def _round(problem: Problem, x: np.ndarray) -> np.ndarray:
 
 def holds(problem: Problem, x: np.ndarray, atol: float = 1e-6) -> bool:
     """Whether every row holds, to within `atol` of the largest number in it."""
-    return bool((problem.excess(x) <= atol * _row_scale(problem)).all())
+    return bool((problem.excess(x) <= atol * row_scale(problem)).all())
 
 
-def _row_scale(problem: Problem) -> np.ndarray:
+def row_scale(problem: Problem) -> np.ndarray:
+    """The largest number in each row, or 1."""
     size = abs(problem.matrix).max(axis=1)
     size = np.maximum(size.toarray().ravel() if sparse.issparse(size) else size, 1.0)
     bound = np.where(np.isfinite(problem.upper), np.abs(problem.upper), 0.0)
@@ -303,7 +304,7 @@ def broken(problem: Problem, z: np.ndarray, exists: np.ndarray, atol: float | No
     if size < problem.top.size:
         x = np.append(z, _best_auxiliary(problem, z))
         suffix = " with the best auxiliary variables"
-    limit = 1e-6 * _row_scale(problem) if atol is None else atol
+    limit = 1e-6 * row_scale(problem) if atol is None else atol
     value = problem.matrix @ x
     for row in np.flatnonzero(problem.excess(x) > limit):
         lower, upper = problem.lower[row], problem.upper[row]

@@ -24,6 +24,7 @@ from spigot.algorithms.programs import (
     no_solution,
     problems,
     read_rows,
+    row_scale,
 )
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
@@ -202,58 +203,78 @@ class _Solver:
         self.box = np.zeros(self.kept.size), np.ones(self.kept.size)
         matrix = sparse.csr_array(problem.matrix[:, self.kept])
         void = np.diff(matrix.indptr) == 0
-        self.contradiction = bool(((problem.upper < 0) | (problem.lower > 0))[void].any())
+        self.contradiction = bool((problem.excess(np.zeros(problem.top.size)) > 1e-6 * row_scale(problem))[void].any())
         equal = problem.lower == problem.upper
         limits = ~equal & np.isfinite(problem.upper) & ~void
         self.equations = _block(matrix, problem.upper, equal & ~void)
         self.rows = _block(matrix, problem.upper, limits)
 
     def _polish(self, target: np.ndarray, scale: float) -> np.ndarray | None:
-        """Solve again with the active constraints as equations, and keep the answer if it is optimal.
+        """Solve again with the active constraints as equations, until the answer is optimal beyond doubt.
 
         An interior point stops about 1e-7 short of constraints that hold with equality and have no multiplier, which is
-        where the step of a network that has learnt its task often ends.
+        where the step of a network that has learnt its task often ends. A few exchanges settle which ones count.
         """
         found = self.solver.result
-        low, high = found.z_bl > found.s_bl, found.z_bu > found.s_bu
-        start = np.where(low, 0.0, np.where(high, 1.0, found.x))
-        free = ~(low | high)
-        (equations, b), (rows, h) = self.equations, self.rows
-        tight = np.zeros(0, dtype=bool) if rows is None else np.asarray(found.z_u > found.s_u)
-        blocks = [block for block in (equations, None if rows is None else rows.tocsr()[tight]) if block is not None]
-        sides = [side for side in (b, None if h is None else h[tight]) if side is not None]
-        active = sparse.csc_array(sparse.vstack(blocks)) if blocks else sparse.csc_array((0, target.size))
-        side = np.concatenate(sides) if sides else np.zeros(0)
+        low, high = np.asarray(found.z_bl > found.s_bl), np.asarray(found.z_bu > found.s_bu)
+        high &= ~low
+        equations, b = self.equations
+        rows, h = self.rows if self.rows[0] is not None else (sparse.csc_matrix((0, target.size)), np.zeros(0))
+        tight = np.asarray(found.z_u > found.s_u) if h.size else np.zeros(0, dtype=bool)
+        slack = 1e-9 * scale
+        for _ in range(10):
+            blocks = [rows.tocsr()[tight]] if equations is None else [equations, rows.tocsr()[tight]]
+            active = sparse.csc_array(sparse.vstack(blocks))
+            side = h[tight] if b is None else np.append(b, h[tight])
+            start = np.where(low, 0.0, np.where(high, 1.0, found.x))
+            solved = _on_face(target, self.weight, start, ~(low | high), active, side, 1e-12 * scale)
+            if solved is None:
+                return None
+            x, multipliers = solved
+            below, above, over = x < -1e-11, x > 1 + 1e-11, rows @ x - h > 1e-11
+            if below.any() or above.any() or over.any():
+                low, high, tight = low | below, high | above, tight | over
+                continue
+            slope = self.weight * (x - target) + active.T @ multipliers
+            pulled = np.zeros(h.size, dtype=bool)
+            pulled[tight] = multipliers[side.size - int(tight.sum()) :] < -slack
+            off_low, off_high = low & (slope < -slack), high & (slope > slack)
+            if not (pulled.any() or off_low.any() or off_high.any()):
+                return x
+            low, high, tight = low & ~off_low, high & ~off_high, tight & ~pulled
+        return None
 
-        inner, multipliers = int(free.sum()), side.size
-        if inner + multipliers == 0:
-            return start
-        across = active[:, free]
-        weight = sparse.diags_array(self.weight[free]) if inner else sparse.csc_array((0, 0))
-        exact = sparse.csc_array(
-            sparse.block_array([[weight, across.T], [across, sparse.csc_array((multipliers,) * 2)]])
-        )
-        wanted = np.append(self.weight[free] * (target - start)[free], side - active @ start)
-        # Slightly regularised, for redundant constraints and free auxiliary variables; refinement removes the bias.
-        nudge = sparse.diags_array(np.append(np.full(inner, 1e-8), np.full(multipliers, -1e-8)))
+
+def _on_face(
+    target: np.ndarray,
+    weight: np.ndarray,
+    start: np.ndarray,
+    free: np.ndarray,
+    active: sparse.csc_array,
+    side: np.ndarray,
+    atol: float,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The nearest point where some variables keep their value and the active rows hold, with their multipliers."""
+    inner, outer = int(free.sum()), side.size
+    across = active[:, free]
+    hollow = [
+        [sparse.diags_array(weight[free], shape=(inner, inner)), across.T],
+        [across, sparse.csc_array((outer, outer))],
+    ]
+    exact = sparse.csc_array(sparse.block_array(hollow)) if inner + outer else sparse.csc_array((0, 0))
+    wanted = np.append(weight[free] * (target - start)[free], side - active @ start)
+    solution = np.zeros_like(wanted)
+    if wanted.size:
+        # Slightly regularised, for redundant rows and auxiliary variables free to move; refinement removes the bias.
+        nudge = sparse.diags_array(np.append(np.full(inner, 1e-8), np.full(outer, -1e-8)))
         factors = linalg.splu(sparse.csc_array(exact + nudge))
-        solution = np.zeros_like(wanted)
         for _ in range(8):
             solution += factors.solve(wanted - exact @ solution)
-        x = start.copy()
-        x[free] += solution[:inner]
-        duals = solution[inner:]
-        slope = self.weight * (x - target) + active.T @ duals
-        optimal = (
-            np.abs(wanted - exact @ solution).max() < 1e-12 * scale
-            and x.min() > -1e-11
-            and x.max() < 1 + 1e-11
-            and (rows is None or (rows @ x - h).max(initial=0.0) < 1e-11)
-            and duals[multipliers - int(tight.sum()) :].min(initial=0.0) > -1e-9 * scale
-            and slope[low].min(initial=0.0) > -1e-9 * scale
-            and slope[high & ~low].max(initial=0.0) < 1e-9 * scale
-        )
-        return x if optimal else None
+        if not np.abs(wanted - exact @ solution).max() <= atol:
+            return None
+    x = start.copy()
+    x[free] += solution[:inner]
+    return x, solution[inner:]
 
 
 def _block(

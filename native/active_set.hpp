@@ -1,0 +1,432 @@
+// Projection onto the hull of dependency trees. The file active_set.py has the mathematics: this is the same search with
+// the trees kept as heads, the Gram matrix (trees share a number of arcs) kept as a Cholesky factor, and, for projective
+// trees, the oracle called for several sentences at once.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <new>
+
+#include "arborescence.hpp"
+#include "eisner.hpp"
+#include "kernels.hpp"
+
+namespace spigot {
+namespace SPIGOT_ARCH {
+
+// A growing array of plain values.
+template <class T>
+class Growable {
+public:
+    Growable() = default;
+    ~Growable() { std::free(data_); }
+    Growable(const Growable&) = delete;
+    Growable& operator=(const Growable&) = delete;
+    T* data() { return data_; }
+    T& operator[](int64_t i) { return data_[i]; }
+    void reserve(int64_t size) {
+        if (size <= capacity_) return;
+        capacity_ = size > 2 * capacity_ ? size : 2 * capacity_;
+        T* grown = static_cast<T*>(std::realloc(data_, sizeof(T) * capacity_));
+        if (!grown) throw std::bad_alloc();
+        data_ = grown;
+    }
+
+private:
+    T* data_ = nullptr;
+    int64_t capacity_ = 0;
+};
+
+inline double inner(const double* a, const double* b, int count) {
+    constexpr int W = lane_count<double>;
+    Lanes<double> sum{};
+    int i = 0;
+    for (; i + W <= count; i += W) sum += load(a + i) * load(b + i);
+    double rest = total<double>(sum);
+    for (; i < count; ++i) rest += a[i] * b[i];
+    return rest;
+}
+
+// The Cholesky factor of a matrix that gains and loses rows: lower triangular, rows contiguous.
+class Factor {
+public:
+    int order() const { return order_; }
+    double* row(int i) { return rows_.data() + int64_t{i} * stride_; }
+
+    // Adds a row: its products with the others, and with itself. False if it depends on them.
+    bool append(const double* with_others, double with_itself) {
+        if (order_ + 1 > stride_) widen();
+        rows_.reserve(int64_t{order_ + 1} * stride_);
+        double* x = row(order_);
+        for (int i = 0; i < order_; ++i) x[i] = (with_others[i] - inner(row(i), x, i)) / row(i)[i];
+        const double rest = with_itself - inner(x, x, order_);
+        if (!(rest > 1e-10)) return false;
+        x[order_++] = std::sqrt(rest);
+        return true;
+    }
+
+    // Takes row p out and rotates what is left back into a triangle.
+    void remove(int p) {
+        for (int i = p; i + 1 < order_; ++i) {
+            double* to = row(i);
+            const double* from = row(i + 1);
+            for (int j = 0; j <= i + 1; ++j) to[j] = from[j];
+        }
+        --order_;
+        for (int j = p; j < order_; ++j) {
+            const double a = row(j)[j], b = row(j)[j + 1], r = std::hypot(a, b), c = a / r, s = b / r;
+            for (int i = j; i < order_; ++i) {
+                double* x = row(i);
+                const double left = x[j], right = x[j + 1];
+                x[j] = c * left + s * right;
+                x[j + 1] = c * right - s * left;
+            }
+        }
+    }
+
+    // Solves for one right-hand side, in place.
+    void solve(double* x) {
+        for (int i = 0; i < order_; ++i) x[i] = (x[i] - inner(row(i), x, i)) / row(i)[i];
+        for (int i = order_ - 1; i >= 0; --i) {
+            const double* l = row(i);
+            x[i] /= l[i];
+            for (int j = 0; j < i; ++j) x[j] -= l[j] * x[i];
+        }
+    }
+
+    void clear() { order_ = 0; }
+
+private:
+    void widen() {
+        const int wider = stride_ ? 2 * stride_ : 32;
+        Growable<double> old_rows;
+        rows_.reserve(int64_t{order_ + 1} * wider);
+        for (int i = order_ - 1; i >= 0; --i) std::memmove(rows_.data() + int64_t{i} * wider, row(i), sizeof(double) * (i + 1));
+        stride_ = wider;
+    }
+
+    Growable<double> rows_;
+    int order_ = 0, stride_ = 0;
+};
+
+// The search for one sentence.
+class HullSearch {
+public:
+    int64_t sentence = -1;
+    int length = 0;
+    double gap = 0;
+    int trees() const { return count_; }
+    const double* weights() { return weights_.data(); }
+    const int32_t* heads(int tree) { return heads_.data() + int64_t{tree} * size_; }
+
+    // Takes the point, compacted to (size, size) with -inf where there is no arc.
+    void begin(int64_t b, int words, const double* point, double tolerance) {
+        sentence = b;
+        length = words;
+        size_ = words + 1;
+        const int64_t area = int64_t{size_} * size_;
+        target_.reserve(area);
+        mu_.reserve(area);
+        listed_.reserve(area);
+        touched_.reserve(area);
+        touched_count_ = count_ = 0;
+        removals_ = 0;
+        gap = 0;
+        double scale = 1;
+        for (int64_t i = 0; i < area; ++i) {
+            mu_[i] = 0;
+            listed_[i] = 0;
+            if (point[i] > minus_infinity<double> && std::fabs(point[i]) > scale) scale = std::fabs(point[i]);
+        }
+        tolerance_ = tolerance * scale;
+        for (int m = 0; m < size_; ++m) {  // a tree has one head for each word: a shift of a column changes nothing
+            double top = minus_infinity<double>;
+            for (int h = 0; h < size_; ++h) top = larger(top, point[h * size_ + m]);
+            for (int h = 0; h < size_; ++h)
+                target_[h * size_ + m] = top > minus_infinity<double> ? point[h * size_ + m] - top : minus_infinity<double>;
+        }
+        factor_.clear();
+    }
+
+    // What the oracle should decode next.
+    double residual(int64_t arc) { return target_[arc] - mu_[arc]; }
+    double residual(int h, int m) { return residual(h * size_ + m); }
+    int touched() const { return touched_count_; }
+    int touched_arc(int i) { return touched_[i]; }
+
+    // Takes the oracle's tree; false when the search is over.
+    bool step(const int32_t* rival) {
+        if (count_) {
+            double gain = 0;
+            for (int m = 1; m <= length; ++m) gain += residual(rival[m], m);
+            for (int i = 0; i < touched_count_; ++i) gain -= mu_[touched_[i]] * residual(touched_[i]);
+            gap = gain > 0 ? gain : 0;
+            if (gain <= tolerance_) return false;
+        }
+        return add(rival);
+    }
+
+    template <class T>
+    void write(const int32_t* at, int64_t n, T* to) {
+        for (int i = 0; i < touched_count_; ++i) {
+            const int arc = touched_[i];
+            to[at[arc / size_] * n + at[arc % size_]] = static_cast<T>(mu_[arc]);
+        }
+    }
+
+private:
+    int shared(const int32_t* a, const int32_t* b) const {
+        int same = 0;
+        for (int m = 1; m <= length; ++m) same += a[m] == b[m];
+        return same;
+    }
+
+    bool add(const int32_t* rival) {
+        common_.reserve(count_ + 1);
+        for (int t = 0; t < count_; ++t) {
+            const int same = shared(heads(t), rival);
+            if (same == length) return false;  // there already: rounding is all that is left
+            common_[t] = same + 1.0;
+        }
+        if (!factor_.append(common_.data(), length + 1.0)) return false;
+        heads_.reserve(int64_t{count_ + 1} * size_);
+        weights_.reserve(count_ + 1);
+        worth_.reserve(count_ + 1);
+        double worth = 0;
+        for (int m = 1; m <= length; ++m) {
+            const int arc = rival[m] * size_ + m;
+            worth += target_[arc];
+            if (!listed_[arc]) listed_[arc] = 1, touched_[touched_count_++] = arc;
+        }
+        std::memcpy(heads_.data() + int64_t{count_} * size_, rival, sizeof(int32_t) * size_);
+        weights_[count_] = count_ ? 0 : 1;
+        worth_[count_++] = worth;
+        settle();
+        return true;
+    }
+
+    // Moves the weights to the nearest point of the affine hull, dropping trees on the way while any would turn negative.
+    void settle() {
+        while (true) {
+            goal_.reserve(count_);
+            ones_.reserve(count_);
+            double goal_sum = 0, ones_sum = 0;
+            for (int t = 0; t < count_; ++t) goal_[t] = worth_[t], ones_[t] = 1;
+            factor_.solve(goal_.data());
+            factor_.solve(ones_.data());
+            for (int t = 0; t < count_; ++t) goal_sum += goal_[t], ones_sum += ones_[t];
+            const double shift = (1 - goal_sum) / ones_sum;
+            double room = 1;
+            int leaves = -1;
+            for (int t = 0; t < count_; ++t) {
+                goal_[t] += shift * ones_[t];
+                if (goal_[t] > 1e-14) continue;
+                const double here = weights_[t] > 0 ? weights_[t] / (weights_[t] - goal_[t]) : 0;
+                if (leaves < 0 || here < room) room = here, leaves = t;
+            }
+            for (int t = 0; t < count_; ++t) {
+                weights_[t] += room * (goal_[t] - weights_[t]);
+                if (weights_[t] < 0) weights_[t] = 0;
+            }
+            if (leaves < 0) break;
+            drop(leaves);
+            for (int t = count_ - 1; t >= 0; --t)
+                if (weights_[t] <= 1e-14 && goal_at(t) <= 1e-14 && count_ > 1) drop(t);
+        }
+        for (int i = 0; i < touched_count_; ++i) mu_[touched_[i]] = 0;
+        for (int t = 0; t < count_; ++t) {
+            const int32_t* tree = heads(t);
+            for (int m = 1; m <= length; ++m) mu_[tree[m] * size_ + m] += weights_[t];
+        }
+    }
+
+    double goal_at(int t) { return goal_[t]; }
+
+    void drop(int gone) {
+        for (int t = gone; t + 1 < count_; ++t) {
+            weights_[t] = weights_[t + 1];
+            worth_[t] = worth_[t + 1];
+            goal_[t] = goal_[t + 1];
+            std::memcpy(heads_.data() + int64_t{t} * size_, heads_.data() + int64_t{t + 1} * size_, sizeof(int32_t) * size_);
+        }
+        --count_;
+        factor_.remove(gone);
+        if (++removals_ % 64 == 0) refactor();  // rotations let rounding errors grow
+    }
+
+    void refactor() {
+        factor_.clear();
+        for (int t = 0; t < count_; ++t) {
+            common_.reserve(count_);
+            for (int u = 0; u < t; ++u) common_[u] = shared(heads(t), heads(u)) + 1.0;
+            factor_.append(common_.data(), length + 1.0);
+        }
+    }
+
+    int size_ = 0, count_ = 0, touched_count_ = 0, removals_ = 0;
+    double tolerance_ = 0;
+    Growable<double> target_, mu_, weights_, worth_, goal_, ones_, common_;
+    Growable<int32_t> heads_, touched_;
+    Growable<uint8_t> listed_;
+    Factor factor_;
+};
+
+// Everything that the searches of one call share.
+template <class T>
+struct HullJob {
+    const ArcBatch<T>& points;
+    const Words& words;
+    const T* start;
+    bool single_root;
+    double tolerance;
+    int64_t max_rounds;
+    T* to;
+    double* gap;
+    HullEmit emit;
+    void* emit_context;
+    FaultBox& faults;
+    std::atomic<int64_t> next{0};
+
+    // Takes the next sentence that has words; false if there is none.
+    bool take(HullSearch& search, double* point, int32_t* heads) {
+        while (true) {
+            const int64_t i = next.fetch_add(1);
+            if (i >= static_cast<int64_t>(words.order.size())) return false;
+            const int64_t b = words.order[i], n = points.n;
+            const int length = words.lengths[b], size = length + 1;
+            const int32_t* at = words.of(b);
+            bool finite = true, started = start != nullptr;
+            for (int h = 0; h < size; ++h)
+                for (int m = 0; m < size; ++m) {
+                    const int64_t place = at[h] * n + at[m];
+                    const bool here = m > 0 && h != m && points.exists(b)[place];
+                    const double v = here ? static_cast<double>(points.sentence(b)[place]) : minus_infinity<double>;
+                    finite &= !here || std::fabs(v) < 1e300;
+                    point[h * size + m] = v;
+                }
+            if (!finite) {
+                faults.report(FAULT_INFINITE, b);
+                continue;
+            }
+            for (int m = 1; started && m < size; ++m) {
+                heads[m] = -1;
+                for (int h = 0; h < size; ++h)
+                    if (point[h * size + m] > minus_infinity<double> && start[b * n * n + at[h] * n + at[m]] > T(0.5))
+                        heads[m] = h;
+                started = heads[m] >= 0;
+            }
+            search.begin(b, length, point, tolerance);
+            if (started) search.step(heads);
+            return true;
+        }
+    }
+
+    void finish(HullSearch& search, int32_t* padded) {
+        const int64_t b = search.sentence, n = points.n;
+        const int32_t* at = words.of(b);
+        search.write(at, n, to + b * n * n);
+        gap[b] = search.gap;
+        for (int64_t i = 0; i < search.trees() * n; ++i) padded[i] = -1;
+        for (int t = 0; t < search.trees(); ++t)
+            for (int m = 1; m <= search.length; ++m) padded[t * n + at[m]] = at[search.heads(t)[m]];
+        emit(emit_context, b, search.trees(), search.weights(), padded);
+    }
+};
+
+template <class T>
+void project_projective(HullJob<T>& job) {
+    constexpr int W = lane_count<double>;
+    Scratch scratch;
+    const int size = job.words.lengths[job.words.order[0]] + 1;
+    Eisner<double> eisner(scratch, size);
+    double* point = scratch.take<double>(static_cast<size_t>(size) * size);
+    int32_t* heads = scratch.take<int32_t>(size);
+    HullSearch searches[W];
+    Growable<int32_t> padded;
+    int64_t rounds[W];
+    bool active[W];
+
+    auto put = [&](int lane, int h, int m, double v) {
+        reinterpret_cast<double*>(eisner.scores + h * size + m)[lane] = v;
+    };
+    auto refill = [&](int lane) {
+        HullSearch& search = searches[lane];
+        active[lane] = job.take(search, point, heads);
+        rounds[lane] = 0;
+        if (!active[lane]) return;
+        for (int h = 0; h <= search.length; ++h)
+            for (int m = 0; m <= search.length; ++m) put(lane, h, m, search.residual(h, m));
+    };
+    for (int i = 0; i < size * size; ++i) eisner.scores[i] = spread(minus_infinity<double>);
+    for (int lane = 0; lane < W; ++lane) refill(lane);
+    while (true) {
+        int limit = 0;
+        for (int lane = 0; lane < W; ++lane)
+            if (active[lane] && searches[lane].length + 1 > limit) limit = searches[lane].length + 1;
+        if (!limit) break;
+        eisner.fill(job.single_root ? 1 : 0, limit);
+        for (int lane = 0; lane < W; ++lane) {
+            if (!active[lane]) continue;
+            HullSearch& search = searches[lane];
+            if (!eisner.heads(lane, search.length, job.single_root, heads)) {
+                job.faults.report(FAULT_IMPOSSIBLE, search.sentence);
+                refill(lane);
+            } else if (search.step(heads) && ++rounds[lane] < job.max_rounds) {
+                const int own = search.length + 1;
+                for (int i = 0; i < search.touched(); ++i) {
+                    const int arc = search.touched_arc(i);
+                    put(lane, arc / own, arc % own, search.residual(arc));
+                }
+            } else {
+                padded.reserve(search.trees() * job.points.n);
+                job.finish(search, padded.data());
+                refill(lane);
+            }
+        }
+    }
+}
+
+template <class T>
+void project_nonprojective(HullJob<T>& job) {
+    Scratch scratch;
+    const int size = job.words.lengths[job.words.order[0]] + 1;
+    Arborescence arborescence(scratch, size);
+    double* point = scratch.take<double>(static_cast<size_t>(size) * size);
+    int32_t* heads = scratch.take<int32_t>(size);
+    HullSearch search;
+    Growable<int32_t> padded;
+    while (job.take(search, point, heads)) {
+        bool found = true;
+        for (int64_t round = 0; found && round < job.max_rounds; ++round) {
+            for (int m = 1; m <= search.length; ++m)
+                for (int h = 0; h <= search.length; ++h) arborescence.row(m)[h] = search.residual(h, m);
+            found = arborescence.heads(search.length, job.single_root, heads);
+            if (!found) job.faults.report(FAULT_IMPOSSIBLE, search.sentence);
+            else if (!search.step(heads)) break;
+        }
+        if (!found) continue;
+        padded.reserve(search.trees() * job.points.n);
+        job.finish(search, padded.data());
+    }
+}
+
+template <class T>
+void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind, bool single_root, double tolerance,
+                       int64_t max_rounds, T* to, double* gap, HullEmit emit, void* emit_context, int threads,
+                       FaultBox& faults) {
+    const Words words = find_words(points.mask, points.batch, points.n, faults);
+    std::memset(to, 0, sizeof(T) * points.batch * points.n * points.n);
+    std::memset(gap, 0, sizeof(double) * points.batch);
+    const int64_t sentences = static_cast<int64_t>(words.order.size());
+    if (faults.any() || !sentences) return;
+    HullJob<T> job{points, words, start, single_root, tolerance, max_rounds, to, gap, emit, emit_context, faults, {0}};
+    const bool projective = kind == TreeKind::PROJECTIVE;
+    const int64_t at_once = projective ? lane_count<double> : 1;
+    const int64_t tasks = (sentences + at_once - 1) / at_once;
+    auto body = [&](int64_t) { projective ? project_projective(job) : project_nonprojective(job); };
+    parallel_for(tasks < threads ? tasks : threads, threads, body);
+}
+
+}  // namespace SPIGOT_ARCH
+}  // namespace spigot

@@ -1,0 +1,110 @@
+// Sentences of like length side by side: scores of a group of sentences, one in each lane, words compacted.
+#pragma once
+
+#include <cmath>
+
+#include "batch.hpp"
+#include "lanes.hpp"
+#include "pool.hpp"
+
+namespace spigot {
+namespace SPIGOT_ARCH {
+
+// One sentence's scores in float64, compacted to (size, size), infinities replaced by numbers that no sum of the others
+// outweighs: as few -inf and as many +inf arcs as possible, then the best finite sum. `absent` marks missing arcs.
+template <class T>
+void finite_scores(const T* scores, const uint8_t* mask, int64_t n, const int32_t* at, int size, double absent,
+                   double* to) {
+    double top = 0;
+    for (int h = 0; h < size; ++h)
+        for (int m = 1; m < size; ++m) {
+            double v = scores[at[h] * n + at[m]];
+            if (h != m && mask[at[h] * n + at[m]] && std::fabs(v) < 1.7e308 && std::fabs(v) > top) top = std::fabs(v);
+        }
+    const double shrink = top > 1e290 ? 1e-20 : 1.0;
+    double limit = 1;
+    for (int m = 1; m < size; ++m) {
+        double most = 0;
+        for (int h = 0; h < size; ++h) {
+            double v = scores[at[h] * n + at[m]] * shrink;
+            if (h != m && mask[at[h] * n + at[m]] && std::fabs(v) < 1.7e308 && std::fabs(v) > most) most = std::fabs(v);
+        }
+        limit += 2 * most;
+    }
+    for (int h = 0; h < size; ++h)
+        for (int m = 0; m < size; ++m) {
+            double v = scores[at[h] * n + at[m]];
+            bool here = m > 0 && h != m && mask[at[h] * n + at[m]];
+            to[h * size + m] = !here ? absent : std::isinf(v) ? (v > 0 ? limit : -limit) : v * shrink;
+        }
+}
+
+// Scores whose sums stay exact enough: anything larger goes through finite_scores.
+template <class T>
+constexpr T tame_limit = sizeof(T) == 4 ? T(1e30) : T(1e290);
+
+// Puts the scores of up to lane_count<C> sentences into lanes, converted to C: packed[h * size + m], `absent` where there
+// is no arc. Lanes beyond the group, and words beyond a sentence, get `absent` throughout. Returns a bit for each lane
+// whose scores include NaN, an infinity or a giant.
+template <class T, class C>
+uint32_t pack_scores(const ArcBatch<T>& arcs, const Words& words, const int32_t* group, int count, int size, C absent,
+                     Lanes<C>* packed) {
+    constexpr int W = lane_count<C>;
+    const int64_t n = arcs.n;
+    uint32_t odd = 0;
+    for (int64_t i = 0; i < int64_t{size} * size; ++i) packed[i] = spread(absent);
+    for (int lane = 0; lane < count; ++lane) {
+        const int64_t b = group[lane];
+        const int length = words.lengths[b];
+        const int32_t* at = words.of(b);
+        const T* scores = arcs.sentence(b);
+        const uint8_t* mask = arcs.exists(b);
+        const bool dense = at[length] == length;
+        bool wild = false;
+        for (int h = 0; h <= length; ++h) {
+            C* to = reinterpret_cast<C*>(packed + int64_t{h} * size) + lane;
+            const T* from = scores + at[h] * n;
+            const uint8_t* here = mask + at[h] * n;
+            if (dense) {
+                for (int m = 1; m <= length; ++m) {
+                    const T v = from[m];
+                    wild |= here[m] && !(std::fabs(v) <= tame_limit<T>);
+                    to[m * W] = here[m] ? static_cast<C>(v) : absent;
+                }
+            } else {
+                for (int m = 1; m <= length; ++m) {
+                    const T v = from[at[m]];
+                    wild |= here[at[m]] && !(std::fabs(v) <= tame_limit<T>);
+                    to[m * W] = here[at[m]] ? static_cast<C>(v) : absent;
+                }
+            }
+            to[h * W] = absent;  // a loop, whatever the mask says
+        }
+        if (wild) odd |= 1u << lane;
+    }
+    return odd;
+}
+
+// Reports the first NaN inside the mask of sentence b; false if there is none.
+template <class T>
+bool report_nan(const ArcBatch<T>& arcs, int64_t b, FaultBox& faults) {
+    const int64_t n = arcs.n;
+    for (int64_t h = 0; h < n; ++h)
+        for (int64_t m = 1; m < n; ++m) {
+            if (h == m || !arcs.exists(b)[h * n + m]) continue;
+            const T v = arcs.sentence(b)[h * n + m];
+            if (v != v) {
+                faults.report(FAULT_NAN, b, h, m);
+                return true;
+            }
+        }
+    return false;
+}
+
+template <class T>
+void write_tree(const int32_t* heads, int length, const int32_t* at, int64_t n, T* z) {
+    for (int m = 1; m <= length; ++m) z[at[heads[m]] * n + at[m]] = T(1);
+}
+
+}  // namespace SPIGOT_ARCH
+}  // namespace spigot

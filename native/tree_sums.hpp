@@ -1,0 +1,402 @@
+// Log-partition, marginals and Hessian products of trees.
+//
+// Most sentences go through plain doubles, several side by side. Their weights are normalised for each word, so that
+// sums never overflow and what underflows cannot matter as long as the total is not itself tiny. Sentences for which
+// it is tiny (large scores, long sentences, words that insist on each other) are done again, one by one, with numbers
+// whose range does not end.
+#pragma once
+
+#include "inside_outside.hpp"
+#include "matrix_tree.hpp"
+#include "packing.hpp"
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+namespace spigot {
+namespace SPIGOT_ARCH {
+
+// Treats denormal numbers as zero while it lives: they are slow and never matter here.
+class FlushDenormals {
+public:
+#if defined(__SSE2__)
+    FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
+    ~FlushDenormals() { _mm_setcsr(saved_); }
+
+private:
+    unsigned saved_;
+#endif
+};
+
+// How to get at one lane of a number.
+template <class V>
+struct Lane {  // Lanes<double>
+    using Scalar = double;
+    static constexpr int count = lane_count<double>;
+    static constexpr bool wide_range = false, has_slope = false;
+    static double get(const V& v, int lane) { return v[lane]; }
+    static void add(V& v, int lane, double x) { v[lane] += x; }
+    static double value(double x) { return x; }
+    static double result(const V& v, int lane) { return v[lane]; }
+};
+template <>
+struct Lane<Dual<Lanes<double>>> {
+    using V = Dual<Lanes<double>>;
+    using Scalar = Dual<double>;
+    static constexpr int count = lane_count<double>;
+    static constexpr bool wide_range = false, has_slope = true;
+    static Scalar get(const V& v, int lane) { return {v.value[lane], v.slope[lane]}; }
+    static void add(V& v, int lane, Scalar x) { v.value[lane] += x.value, v.slope[lane] += x.slope; }
+    static double value(Scalar x) { return x.value; }
+    static double result(const V& v, int lane) { return v.slope[lane]; }
+};
+template <>
+struct Lane<Wide> {
+    using Scalar = Wide;
+    static constexpr int count = 1;
+    static constexpr bool wide_range = true, has_slope = false;
+    static Wide get(const Wide& v, int) { return v; }
+    static void add(Wide& v, int, Wide x) { v += x; }
+    static Wide value(Wide x) { return x; }
+    static double result(const Wide& v, int) { return narrow(v); }
+};
+template <>
+struct Lane<Dual<Wide>> {
+    using V = Dual<Wide>;
+    using Scalar = V;
+    static constexpr int count = 1;
+    static constexpr bool wide_range = true, has_slope = true;
+    static V get(const V& v, int) { return v; }
+    static void add(V& v, int, V x) { v += x; }
+    static Wide value(V x) { return x.value; }
+    static double result(const V& v, int) { return narrow(v.slope); }
+};
+
+constexpr int64_t rare_root_exponent = int64_t{1} << 40;  // a root weight of 2^-this leaves only trees with one root
+
+// What one call wants of each sentence.
+template <class T>
+struct TreeSumJob {
+    const ArcBatch<T>& arcs;
+    const Words& words;
+    bool nonprojective, single_root;
+    const T* direction;  // for Hessian products, else null
+    T* log_partition;    // or null
+    T* result;           // marginals or Hessian products, or null
+    FaultBox& faults;
+
+    // With a single root and plain doubles the root is left out of the pivots; elsewhere it gets a tiny weight.
+    template <class V>
+    bool rare_root() const {
+        return nonprojective && single_root && !Lane<V>::wide_range;
+    }
+};
+
+// Where the log of a root weight waits until its scale is known.
+template <class V>
+inline auto& weights_root(V* weights, int m) {
+    if constexpr (Lane<V>::has_slope) return weights[m].value;
+    else return weights[m];
+}
+
+// Weights exp(score) of a group of sentences, scaled for each word; `shift` takes the log of the scale.
+template <class T, class V>
+void load_weights(const TreeSumJob<T>& job, const int32_t* group, int count, int size, const Lanes<double>* scores,
+                  const Lanes<double>* direction, V* weights, double* shift) {
+    const int first = job.template rare_root<V>() ? 1 : 0;  // rows that are scaled word by word
+    if constexpr (Lane<V>::wide_range) {
+        shift[0] = 0;
+        for (int m = 0; m < size; ++m) {
+            double top = minus_infinity<double>;
+            for (int h = 0; h < size; ++h) top = scores[h * size + m][0] > top ? scores[h * size + m][0] : top;
+            if (!(top > minus_infinity<double>)) top = 0;
+            shift[0] += top;
+            for (int h = 0; h < size; ++h) {
+                Wide w = wide_exp(scores[h * size + m][0] - top);
+                if (h == 0 && job.nonprojective && job.single_root) w.exponent -= rare_root_exponent;
+                if (w.mantissa == 0) w.exponent = wide_zero_exponent;
+                if constexpr (Lane<V>::has_slope) {
+                    weights[h * size + m] = V{w, w * wide(direction[h * size + m][0])};
+                } else {
+                    weights[h * size + m] = w;
+                }
+            }
+        }
+    } else {
+        using D = Lanes<double>;
+        D logs{}, product = spread(1.0);
+        auto put = [&](int h, int m, D w) {
+            if constexpr (Lane<V>::has_slope) {
+                weights[h * size + m] = V{w, w * direction[h * size + m]};
+            } else {
+                weights[h * size + m] = w;
+            }
+        };
+        auto get = [&](int h, int m) -> D {
+            if constexpr (Lane<V>::has_slope) return weights[h * size + m].value;
+            else return weights[h * size + m];
+        };
+        const D floor = spread(-1e300);
+        D root_top = floor;
+        for (int m = 1; m < size; ++m) {
+            D top = floor;
+            for (int h = first; h < size; ++h) top = larger(top, scores[h * size + m]);
+            D sum{};
+            for (int h = first; h < size; ++h) {
+                const D w = exp_nonpositive(scores[h * size + m] - top);
+                put(h, m, w);
+                sum += w;
+            }
+            sum = sum > 0.0 ? sum : spread(1.0);
+            const D scale = 1.0 / sum;
+            for (int h = first; h < size; ++h) put(h, m, get(h, m) * scale);
+            logs += top > floor ? top : D{};
+            product *= sum;
+            if (m % 16 == 0 || m == size - 1) {
+                for (int lane = 0; lane < Lane<V>::count; ++lane) logs[lane] += std::log(product[lane]);
+                product = spread(1.0);
+            }
+            if (first) {  // root arcs of all words are scaled together, relative to what each word has been scaled by
+                D relative = scores[m] - top;
+                for (int lane = 0; lane < Lane<V>::count; ++lane) relative[lane] -= std::log(sum[lane]);
+                weights_root(weights, m) = relative;
+                root_top = larger(root_top, relative);
+            }
+        }
+        if (first) {
+            for (int m = 1; m < size; ++m) put(0, m, exp_nonpositive(weights_root(weights, m) - root_top));
+            logs += root_top > floor ? root_top : D{};
+        }
+        for (int h = 0; h < size; ++h) put(h, 0, D{});
+        for (int lane = 0; lane < Lane<V>::count; ++lane) shift[lane] = logs[lane];
+        if (job.nonprojective) {  // padded words hang on word 1 with weight one
+            for (int lane = 0; lane < Lane<V>::count; ++lane) {
+                const int length = lane < count ? job.words.lengths[group[lane]] : 1;
+                for (int m = length + 1; m < size; ++m) {
+                    D w = get(1, m);
+                    w[lane] = 1;
+                    put(1, m, w);
+                    if constexpr (Lane<V>::has_slope) weights[size + m].slope[lane] = 0;
+                }
+                if (lane >= count) {
+                    D w = get(0, 1);
+                    w[lane] = 1;
+                    put(0, 1, w);
+                }
+            }
+        }
+    }
+}
+
+// A bit for each lane whose total is large enough to trust plain doubles; all of them for wide numbers.
+template <class T, class V>
+uint32_t projective_sums(const TreeSumJob<T>& job, const int32_t* group, int count, int size,
+                         const Lanes<double>* scores, const Lanes<double>* direction, V* expected, double* log_total) {
+    using L = Lane<V>;
+    Scratch scratch;
+    const bool outside = expected != nullptr;
+    InsideOutside<V> chart(scratch, size, outside);
+    V* scale = scratch.take<V>(1);
+    double shift[L::count];
+    load_weights(job, group, count, size, scores, direction, chart.weights, shift);
+    const int first = job.single_root ? 1 : 0;
+    chart.inside(first);
+    if (outside) chart.clear_outside();
+    uint32_t fine = 0;
+    V total = Constant<V>::of(0);
+    const V* root = chart.weights;
+    for (int lane = 0; lane < count; ++lane) {
+        const int length = job.words.lengths[group[lane]];
+        if (job.single_root) {
+            for (int r = 1; r <= length; ++r) {
+                const auto left = L::get(chart.left(1, r), lane), right = L::get(chart.right(r, length), lane);
+                const auto weight = L::get(root[r], lane);
+                L::add(total, lane, left * right * weight);
+                if (!outside) continue;
+                L::add(chart.d_left(1, r), lane, right * weight);
+                L::add(chart.d_right(r, length), lane, left * weight);
+            }
+        } else {
+            L::add(total, lane, L::get(chart.right(0, length), lane));
+            if (outside) L::add(chart.d_right(0, length), lane, L::get(Constant<V>::of(1), lane));
+        }
+        const auto z = L::value(L::get(total, lane));
+        if constexpr (L::wide_range) {
+            if (z.mantissa > 0) fine |= 1u << lane;
+            log_total[lane] = shift[lane] + wide_log(z);
+        } else {
+            if (z > 1e-200) fine |= 1u << lane;
+            log_total[lane] = shift[lane] + std::log(z);
+        }
+    }
+    if (!outside) return fine;
+    chart.outside(first);
+    *scale = Constant<V>::of(1) / total;
+    for (int h = 0; h < size; ++h)
+        for (int m = 1; m < size; ++m) {
+            if (h == m) continue;
+            if (h > 0 || !job.single_root) {
+                expected[h * size + m] = chart.expected(h, m) * *scale;
+                continue;
+            }
+            V sum = Constant<V>::of(0);
+            for (int lane = 0; lane < count; ++lane) {
+                const int length = job.words.lengths[group[lane]];
+                if (m > length) continue;
+                L::add(sum, lane, L::get(chart.left(1, m), lane) * L::get(chart.right(m, length), lane));
+            }
+            expected[m] = sum * root[m] * *scale;
+        }
+    return fine;
+}
+
+template <class T, class V>
+uint32_t nonprojective_sums(const TreeSumJob<T>& job, const int32_t* group, int count, int size,
+                            const Lanes<double>* scores, const Lanes<double>* direction, V* expected,
+                            double* log_total) {
+    using L = Lane<V>;
+    Scratch scratch;
+    const bool rare_root = job.template rare_root<V>();
+    MatrixTree<V> tree(scratch, size, expected != nullptr);
+    double shift[L::count];
+    load_weights(job, group, count, size, scores, direction, tree.weights, shift);
+    if (expected)
+        for (int i = 0; i < size * size; ++i) expected[i] = tree.weights[i];
+    tree.eliminate(rare_root);
+    uint32_t fine = 0;
+    for (int lane = 0; lane < count; ++lane) {
+        const int length = job.words.lengths[group[lane]];
+        bool good = true;
+        double log = shift[lane];
+        if constexpr (L::wide_range) {
+            Wide z = wide(1.0);
+            for (int k = 1; k <= length; ++k) z = z * L::value(L::get(tree.pivots[k], lane));
+            if (job.single_root) {
+                z.exponent += rare_root_exponent;
+                good = z.exponent > -rare_root_exponent / 2;
+            }
+            good = good && z.mantissa > 0;
+            log += wide_log(z);
+        } else {
+            for (int k = 1; k <= length; ++k) {
+                const double pivot = L::value(L::get(tree.pivots[k], lane));
+                good = good && pivot > 1e-150;
+                log += std::log(pivot);
+            }
+        }
+        if (good) fine |= 1u << lane;
+        log_total[lane] = log;
+    }
+    if (!expected) return fine;
+    tree.differentiate(rare_root);
+    for (int h = 0; h < size; ++h)
+        for (int m = 1; m < size; ++m) expected[h * size + m] = expected[h * size + m] * tree.derivative[h * size + m];
+    return fine;
+}
+
+// Does a group of sentences with one kind of number; a bit for each sentence that it could not do.
+template <class T, class V>
+uint32_t sum_group(const TreeSumJob<T>& job, const int32_t* group, int count, int size, const Lanes<double>* scores,
+                   const Lanes<double>* direction) {
+    using L = Lane<V>;
+    Scratch scratch;
+    V* expected = job.result ? scratch.take<V>(static_cast<size_t>(size) * size) : nullptr;
+    double log_total[L::count];
+    const uint32_t fine =
+        job.nonprojective ? nonprojective_sums<T, V>(job, group, count, size, scores, direction, expected, log_total)
+                          : projective_sums<T, V>(job, group, count, size, scores, direction, expected, log_total);
+    const int64_t n = job.arcs.n;
+    for (int lane = 0; lane < count; ++lane) {
+        if (!(fine >> lane & 1)) continue;
+        const int64_t b = group[lane];
+        if (job.log_partition) job.log_partition[b] = static_cast<T>(log_total[lane]);
+        if (!job.result) continue;
+        const int length = job.words.lengths[b];
+        const int32_t* at = job.words.of(b);
+        const uint8_t* here = job.arcs.exists(b);
+        T* to = job.result + b * n * n;
+        for (int h = 0; h <= length; ++h)
+            for (int m = 1; m <= length; ++m) {
+                const int64_t place = at[h] * n + at[m];
+                if (h == m || !here[place]) continue;
+                double x = L::result(expected[h * size + m], lane);
+                if constexpr (!L::has_slope) x = x < 0 ? 0 : x > 1 ? 1 : x;  // rounding may leave [0, 1]
+                to[place] = static_cast<T>(x);
+            }
+    }
+    return ~fine & ((count == 32 ? 0u : 1u << count) - 1u);
+}
+
+template <class T, class Plain, class Far>
+void sum_trees(const TreeSumJob<T>& job, int threads) {
+    constexpr int W = lane_count<double>;
+    const Words& words = job.words;
+    const int64_t n = job.arcs.n, sentences = static_cast<int64_t>(words.order.size());
+    if (job.result) std::memset(job.result, 0, sizeof(T) * job.arcs.batch * n * n);
+    if (job.log_partition) std::memset(job.log_partition, 0, sizeof(T) * job.arcs.batch);
+
+    auto body = [&](int64_t g) {
+        FlushDenormals flush;
+        Scratch scratch;
+        const int32_t* group = words.order.data() + g * W;
+        const int count = static_cast<int>(sentences - g * W < W ? sentences - g * W : W);
+        const int size = words.lengths[group[0]] + 1;
+        const size_t area = static_cast<size_t>(size) * size;
+        auto* scores = scratch.take<Lanes<double>>(area);
+        Lanes<double>* direction = nullptr;
+        const uint32_t odd = pack_scores(job.arcs, words, group, count, size, minus_infinity<double>, scores);
+        ArcBatch<T> along{job.direction, job.arcs.mask, job.arcs.batch, n};
+        if (job.direction) {
+            direction = scratch.take<Lanes<double>>(area);
+            pack_scores(along, words, group, count, size, 0.0, direction);
+        }
+        uint32_t left = sum_group<T, Plain>(job, group, count, size, scores, direction) | odd;
+        for (int lane = 0; left; ++lane, left >>= 1) {
+            if (!(left & 1)) continue;
+            const int64_t b = group[lane];
+            if (odd >> lane & 1) {
+                if (report_nan(job.arcs, b, job.faults)) continue;
+                bool infinite = false;
+                for (int64_t i = 0; i < n * n; ++i)
+                    infinite |= job.arcs.exists(b)[i] && job.arcs.sentence(b)[i] > std::numeric_limits<T>::max();
+                if (infinite) {
+                    job.faults.report(FAULT_INFINITE, b);
+                    continue;
+                }
+            }
+            // Alone: the sentence moves to lane 0 of buffers of its own size.
+            Scratch more;
+            const int own = words.lengths[b] + 1;
+            auto* alone = more.take<Lanes<double>>(static_cast<size_t>(own) * own);
+            auto* alone_along = direction ? more.take<Lanes<double>>(static_cast<size_t>(own) * own) : nullptr;
+            pack_scores(job.arcs, words, group + lane, 1, own, minus_infinity<double>, alone);
+            if (direction) pack_scores(along, words, group + lane, 1, own, 0.0, alone_along);
+            if (sum_group<T, Far>(job, group + lane, 1, own, alone, alone_along)) job.faults.report(FAULT_IMPOSSIBLE, b);
+        }
+    };
+    const double longest = sentences ? words.lengths[words.order[0]] : 0;
+    const int64_t groups = (sentences + W - 1) / W;
+    parallel_for(groups, worthwhile_threads(groups * longest * longest * longest * 4, threads), body);
+}
+
+template <class T>
+void tree_sums(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, T* log_partition, T* marginals,
+               int threads, FaultBox& faults) {
+    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, faults);
+    if (faults.any()) return;
+    const TreeSumJob<T> job{arcs, words, nonprojective, single_root, nullptr, log_partition, marginals, faults};
+    sum_trees<T, Lanes<double>, Wide>(job, threads);
+}
+
+template <class T>
+void tree_hessian(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, const T* direction, T* to, int threads,
+                  FaultBox& faults) {
+    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, faults);
+    if (faults.any()) return;
+    const TreeSumJob<T> job{arcs, words, nonprojective, single_root, direction, nullptr, to, faults};
+    sum_trees<T, Dual<Lanes<double>>, Dual<Wide>>(job, threads);
+}
+
+}  // namespace SPIGOT_ARCH
+}  // namespace spigot

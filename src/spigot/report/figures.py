@@ -1,0 +1,178 @@
+"""Charts as SVG text whose colours follow the page around them.
+
+A chart is drawn once, in placeholder colours that are then replaced by CSS variables with a fallback. On a page that
+defines the variables it follows the reader's theme; anywhere else it keeps the fallbacks.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SERIES = (
+    ("#3a3f4b", "#d8dce6"),
+    ("#0b7a75", "#4fd1c5"),
+    ("#5b8c1a", "#a3d65c"),
+    ("#c2410c", "#fb923c"),
+    ("#7c3aed", "#c4a7ff"),
+    ("#2563eb", "#7fb0ff"),
+    ("#db2777", "#ff8fc2"),
+    ("#8a8f9c", "#8a8f9c"),
+    ("#a16207", "#facc15"),
+    ("#0e7490", "#67e8f9"),
+)
+"""Colours of the first, second, ... series: on a light and on a dark page."""
+
+_ROLES = {"ink": ("#1c2230", "#e8ebf2"), "muted": ("#5d6575", "#a2abbd"), "line": ("#dde1ea", "#333a49")}
+
+
+def theme(dark: bool) -> dict[str, str]:
+    """The CSS variables that figures refer to, for a light or a dark page.
+
+    Example:
+        >>> theme(dark=False)["--ink"], theme(dark=True)["--ink"]
+        ('#1c2230', '#e8ebf2')
+    """
+    variables = {f"--{role}": pair[dark] for role, pair in _ROLES.items()}
+    return variables | {f"--series-{i}": pair[dark] for i, pair in enumerate(SERIES)}
+
+
+def colour(index: int) -> str:
+    """The CSS colour of a series; colours come round again when there are more series than colours.
+
+    Example:
+        >>> colour(1)
+        'var(--series-1, #0b7a75)'
+    """
+    index %= len(SERIES)
+    return f"var(--series-{index}, {SERIES[index][0]})"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a chart.
+
+    Attributes:
+        name: Read out when the pointer rests on the line.
+        x: Where it was measured.
+        mean: The line.
+        spread: Half the height of the band around it.
+        series: Its colour and its identity: the same number in another chart or table means the same thing.
+        dashed: For bounds and floors.
+    """
+
+    name: str
+    x: Sequence[float]
+    mean: Sequence[float]
+    spread: Sequence[float]
+    series: int
+    dashed: bool = False
+
+
+def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> str:
+    """Learning curves, with values shown in per cent.
+
+    Args:
+        lines: The curves, drawn in order.
+        x_label: Name of the horizontal axis.
+        y_label: Name of the vertical axis, written above it.
+        key: Prefix of the element names, unique on a page.
+
+    Returns:
+        An `<svg>` element; each curve is a group of class `series-<number>`.
+
+    Example:
+        >>> svg = curves([Curve("a", [0, 1], [0.5, 0.9], [0.1, 0.05], 0)], x_label="epoch", y_label="accuracy", key="k")
+        >>> svg.startswith("<svg"), "var(--series-0" in svg, "http://www.w3.org/1999/xlink" in svg
+        (True, True, False)
+    """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    placeholders = {f"#fe{i:02x}01": colour(i) for i in range(len(SERIES))}
+    roles = {f"#fd{i:02x}01": f"var(--{role}, {pair[0]})" for i, (role, pair) in enumerate(_ROLES.items())}
+    series, (ink, muted, line_colour) = tuple(placeholders), tuple(roles)
+
+    style = {"svg.fonttype": "none", "svg.hashsalt": key, "font.size": 11, "font.family": "sans-serif"}
+    with rc_context(style):
+        figure = Figure(figsize=(5.2, 3.3))
+        FigureCanvasSVG(figure)
+        axes = figure.add_axes((0.105, 0.135, 0.88, 0.77))
+        figure.patch.set_visible(False)
+        axes.patch.set_visible(False)
+        for line in lines:
+            shade = series[line.series % len(series)]
+            low = [m - s for m, s in zip(line.mean, line.spread, strict=True)]
+            high = [m + s for m, s in zip(line.mean, line.spread, strict=True)]
+            band = axes.fill_between(line.x, low, high, color=shade, alpha=0.1, linewidth=0)
+            band.set_gid(f"{key}-band-{line.series}")
+            (path,) = axes.plot(
+                line.x, line.mean, color=shade, linewidth=1.9, linestyle=(0, (4, 2.5)) if line.dashed else "-"
+            )
+            path.set_gid(f"{key}-line-{line.series}")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.spines["bottom"].set_color(line_colour)
+        axes.grid(axis="y", color=line_colour, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.tick_params(length=0, colors=muted, pad=6)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=""))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.margins(x=0.01, y=0.05)
+        axes.set_xlabel(x_label, color=muted)
+        axes.text(-0.09, 1.05, y_label, transform=axes.transAxes, color=ink, fontweight="bold")
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+
+    svg = _inline(text.getvalue(), placeholders | roles, key)
+    for line in lines:
+        for part in ("band", "line"):
+            name = f'<g id="{key}-{part}-{line.series}">'
+            title = f"<title>{_escape(line.name)}</title>" if part == "line" else ""
+            svg = svg.replace(name, f'<g class="{part} series-{line.series}">{title}')
+    return svg
+
+
+def dots(points: Sequence[tuple[float, float]], groups: Sequence[int]) -> str:
+    """A square scatter plot without axes; the group of a point is its colour.
+
+    Args:
+        points: Coordinates; the whole is scaled to fit.
+        groups: The series number of each point.
+
+    Example:
+        >>> dots([(0, 0), (1, 1)], [1, 2]).count("<path")
+        2
+    """
+    reach = max((abs(c) for point in points for c in point), default=1.0) or 1.0
+    paths: dict[int, list[str]] = {}
+    for (x, y), group in zip(points, groups, strict=True):
+        paths.setdefault(group, []).append(f"M{50 + 47 * x / reach:.1f} {50 - 47 * y / reach:.1f}h0")
+    drawn = "".join(
+        f'<path d="{"".join(paths[group])}" style="stroke: {colour(group)}"/>' for group in sorted(paths)
+    )
+    return (
+        '<svg viewBox="0 0 100 100" role="img" fill="none" stroke-width="2.6" stroke-linecap="round" '
+        f'stroke-opacity="0.75">{drawn}</svg>'
+    )
+
+
+def _inline(svg: str, colours: dict[str, str], key: str) -> str:
+    """A matplotlib file as an element of a page: no preamble, no fixed size, no names that could clash."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 role="img">', svg, count=1)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r'(id="|href="#|url\(#)(?!' + re.escape(key) + ")", rf"\g<1>{key}-", svg)
+    for placeholder, variable in colours.items():
+        svg = svg.replace(placeholder, variable)
+    svg = re.sub(r"<style.*?</style>", "", svg, flags=re.DOTALL)  # its rules would hold for the whole page
+    # The page's font instead of the drawing program's list. Older versions write one `font` property.
+    svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
+    svg = re.sub(r"font: ([^;\"']*?\d+px) [^;\"]*", r"font: \1 system-ui, sans-serif", svg)
+    return re.sub(r">\s+<", "><", svg).strip()
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
