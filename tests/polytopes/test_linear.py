@@ -16,7 +16,7 @@ from torch import Tensor
 from spigot import Box, ConvexHull, LinearPolytope, Simplex, ZeroOneProgram
 
 WHOLE = st.integers(-3, 4).map(float)
-REAL = st.floats(-2, 2, allow_nan=False, width=32)
+REAL = st.integers(-128, 128).map(lambda i: i / 61)  # no numbers so small that feasibility is a matter of taste
 
 
 @st.composite
@@ -140,7 +140,7 @@ def test_idempotent_and_nonexpansive(data) -> None:
     )
     points, exists = points.reshape(2, -1), torch.tensor(mask).expand(2, -1)
     p = polytope.project(points, exists)
-    torch.testing.assert_close(polytope.project(p, exists), p, atol=1e-7, rtol=0)
+    torch.testing.assert_close(polytope.project(p, exists), p, atol=1e-9, rtol=0)
     assert (p[0] - p[1]).norm() <= (points[0] - points[1])[exists[0]].norm() + 1e-7
     assert not p[~exists].any()
 

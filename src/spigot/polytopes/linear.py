@@ -160,6 +160,8 @@ class _Solver:
     """Quadratic programs one after the other; neighbours that differ only in the point share their set-up."""
 
     problem: Problem | None = None
+    solver = None
+    unit = 1.0
 
     def nearest(self, problem: Problem, point: np.ndarray) -> np.ndarray | None:
         r"""$\arg\min_p \lVert p - v \rVert$ over the problem, or `None` if it is empty."""
@@ -171,35 +173,41 @@ class _Solver:
             return None
         target = np.append(point, np.zeros(problem.top.size - point.size))[self.kept]
         scale = max(1.0, float(np.abs(target).max(initial=0.0)))
-        solver, settings = self.solver, self.solver.settings
-        # Tight: an error of e in the objective is one of sqrt(2 e) in the point.
-        settings.eps_abs = settings.eps_duality_gap_abs = 1e-13 * scale**0.5
-        settings.eps_rel = settings.eps_duality_gap_rel = 0.0
-        settings.max_iter = 60
-        if self.fresh:
-            solver.setup(self.cost, -target, *self.equations, self.rows[0], None, self.rows[1], *self.box)
-            self.fresh = False
-        else:
-            solver.update(c=-target)
-        status, info = str(solver.solve()), solver.result.info
-        x = self._polish(target, scale)
+        x = self._run(target, scale)
         if x is None:
-            close = info.primal_res < 1e-8 and max(info.dual_res, info.duality_gap) < 1e-8 * scale
-            if not status.endswith("SOLVED") and not close:
-                if maximise(problem, np.zeros(problem.top.size)) is None:
-                    return None
-                raise RuntimeError(f"piqp could not project onto a polytope ({status}); check the scale of A and b.")
-            x = np.asarray(solver.result.x)
+            if maximise(problem, np.zeros(problem.top.size)) is None:
+                return None
+            # Far-away points and a polytope without an inside are too much at once: in units of the distance it goes.
+            x = self._run(target, scale, unit=scale)
+        if x is None:
+            raise RuntimeError("piqp could not project onto a polytope; divide each row of A by its largest entry.")
         p = np.zeros(problem.top.size)
         p[self.kept] = np.where(x < 1e-12, 0.0, np.minimum(x, 1.0))
         return p[: point.size]
 
+    def _run(self, target: np.ndarray, scale: float, unit: float = 1.0) -> np.ndarray | None:
+        """One call of the solver, the objective divided by `unit`, and the polish; `None` if it did not succeed."""
+        if self.solver is None or unit != self.unit:
+            self.solver, self.unit = _piqp().SparseSolver(), unit
+            settings = self.solver.settings
+            settings.eps_rel = settings.eps_duality_gap_rel = 0.0
+            settings.max_iter = 60
+            cost = sparse.csc_matrix(sparse.diags_array(self.weight / unit))
+            self.solver.setup(cost, -target / unit, *self.equations, self.rows[0], None, self.rows[1], *self.box)
+        else:
+            self.solver.update(c=-target / unit)
+        # Tight: an error of e in the objective is one of sqrt(2 e) in the point.
+        settings = self.solver.settings
+        settings.eps_abs = settings.eps_duality_gap_abs = 1e-13 * (scale / unit) ** 0.5
+        solved, info = self.solver.solve().name == "PIQP_SOLVED", self.solver.result.info
+        x = self._polish(target, scale)
+        close = info.primal_res < 1e-8 and max(info.dual_res, info.duality_gap) < 1e-8 * scale / unit
+        return np.asarray(self.solver.result.x) if x is None and (solved or close) else x
+
     def _set_up(self, problem: Problem, size: int) -> None:
-        piqp = _piqp()
-        self.problem, self.fresh, self.solver = problem, True, piqp.SparseSolver()
+        self.problem, self.solver = problem, None
         self.kept = np.flatnonzero(problem.top > 0)
         self.weight = (self.kept < size).astype(float)  # auxiliary variables cost nothing
-        self.cost = sparse.csc_matrix(sparse.diags_array(self.weight))
         self.box = np.zeros(self.kept.size), np.ones(self.kept.size)
         matrix = sparse.csr_array(problem.matrix[:, self.kept])
         void = np.diff(matrix.indptr) == 0
@@ -215,7 +223,7 @@ class _Solver:
         An interior point stops about 1e-7 short of constraints that hold with equality and have no multiplier, which is
         where the step of a network that has learnt its task often ends. A few exchanges settle which ones count.
         """
-        found = self.solver.result
+        found = self.solver.result  # pyright: ignore[reportOptionalMemberAccess]
         low, high = np.asarray(found.z_bl > found.s_bl), np.asarray(found.z_bu > found.s_bu)
         high &= ~low
         equations, b = self.equations
