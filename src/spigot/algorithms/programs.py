@@ -218,7 +218,10 @@ def _solve(problem: Problem, scores: np.ndarray) -> np.ndarray | None:
     """One call of HiGHS; integral variables come back as whole numbers that satisfy the rows."""
     size = np.abs(scores).max(initial=0.0)
     cost = -np.ldexp(scores, _COST_BITS - math.frexp(size)[1])
-    answer = _highs(problem, cost)
+    # The relaxation first: it takes a fifth of the time, and where its answer is whole, as often, it is the answer.
+    answer = _highs(dataclasses.replace(problem, integral=np.zeros_like(problem.integral)), cost)
+    if answer.status == 0 and (np.abs(answer.x - np.round(answer.x)) > 1e-9)[problem.integral].any():
+        answer = _highs(problem, cost)
     if answer.status == 0:
         return _round(problem, np.asarray(answer.x))
     if answer.status == 2:
