@@ -1,8 +1,8 @@
 """A structure of your own, in thirty lines.
 
 The structure: one unbroken span of a sequence. It needs a best member for given scores, a word about what is wrong with
-a non-member, and a mask. With these, every estimator works that asks only for an argmax; SPIGOT projects onto the convex
-hull. Below it, a network finds a phrase in a sequence that nobody has marked.
+a non-member, and a mask. With these, every estimator works that asks only for an argmax; SPIGOT projects onto the
+convex hull. Below it, a network finds a phrase in a sequence that nobody has marked.
 """
 
 import itertools
