@@ -22,7 +22,7 @@ public:
         : stride_((size + 15) / 16 * 16),
           weights(scratch.take<double>(static_cast<size_t>(stride_) * 2 * size)),
           root_(scratch.take<double>(2 * size)),
-          entry_(scratch.take<int32_t>(static_cast<size_t>(stride_) * 2 * size)),
+          entry_(scratch.take<double>(static_cast<size_t>(stride_) * 2 * size)),
           root_entry_(scratch.take<int32_t>(2 * size)),
           owner_(scratch.take<int32_t>(2 * size)),
           parent_(scratch.take<int32_t>(2 * size)),
@@ -47,7 +47,7 @@ public:
             double* w = row(m);
             for (int h = length + 1; h < width_; ++h) w[h] = minus_infinity<double>;
             w[m] = minus_infinity<double>;
-            int32_t* e = entry(m);
+            double* e = entry(m);
             for (int h = 0; h < width_; ++h) e[h] = m;
             root_[m] = w[0];
             root_entry_[m] = m;
@@ -73,7 +73,7 @@ public:
                     break;
                 }
                 tail_[component] = h;
-                into_[component] = entry(component)[h];
+                into_[component] = static_cast<int32_t>(entry(component)[h]);
                 if (h == 0) break;
                 const int from = owner_[h];
                 if (state_[from] == 2) break;
@@ -92,7 +92,8 @@ public:
 private:
     int stride_, width_ = 0, length_ = 0, components_ = 0;
 
-    int32_t* entry(int component) { return entry_ + static_cast<int64_t>(component) * stride_; }
+    // The word that each arc of a row enters; kept as doubles so that one comparison selects both.
+    double* entry(int component) { return entry_ + static_cast<int64_t>(component) * stride_; }
 
     int best_head(const double* w) const {
         constexpr int W = lane_count<double>;
@@ -109,8 +110,8 @@ private:
     // up its own head if the cycle is entered there, so the rows are reduced by it.
     int contract(int from, int& depth) {
         const int made = components_++;
-        double* w = row(made);
-        int32_t* e = entry(made);
+        constexpr int W = lane_count<double>;
+        double *w = row(made), *e = entry(made);
         for (int h = 0; h < width_; ++h) w[h] = minus_infinity<double>, e[h] = 0;
         root_[made] = minus_infinity<double>;
         root_entry_[made] = 0;
@@ -118,14 +119,13 @@ private:
         int member;
         do {
             member = path_[--depth];
-            const double* v = row(member);
-            const int32_t* f = entry(member);
+            const double *v = row(member), *f = entry(member);
             const double lost = v[tail_[member]];
-            for (int h = 0; h < width_; ++h) {
-                const double gain = v[h] - lost;
-                const bool better = gain > w[h];
-                w[h] = better ? gain : w[h];
-                e[h] = better ? f[h] : e[h];
+            for (int h = 0; h < width_; h += W) {
+                const Lanes<double> gain = load(v + h) - lost, best = load(w + h);
+                const auto better = gain > best;
+                store(w + h, better ? gain : best);
+                store(e + h, better ? load(f + h) : load(e + h));
             }
             if (root_[member] - lost > root_[made]) {
                 root_[made] = root_[member] - lost;
@@ -161,8 +161,8 @@ public:
     double* weights;
 
 private:
-    double* root_;
-    int32_t *entry_, *root_entry_, *owner_, *parent_, *first_word_, *last_word_, *next_word_;
+    double *root_, *entry_;
+    int32_t *root_entry_, *owner_, *parent_, *first_word_, *last_word_, *next_word_;
     int32_t *state_, *tail_, *into_, *path_;
 };
 

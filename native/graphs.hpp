@@ -122,16 +122,22 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
             return;
         }
         Scratch scratch;
-        Row<T> row(scratch, width);
+        Rows<T> pack(scratch, width);
+        T* row = pack.row(0);
         int* label = scratch.take<int>(n);       // the label of each argument, -1 for none
         double* value = scratch.take<double>(n);  // and what it is worth
         int* uses = scratch.take<int>(labels + 1);
+        uint8_t* labelled = scratch.take<uint8_t>(width);
         for (int l = 0; l < labels; ++l) uses[l] = 0;
         bool clash = false;
         for (int64_t j = 0; j < n; ++j) {
             const int64_t place = j * width;
             label[j] = -1;
-            if (!row.load(from + place, exists + place)) {
+            T best;
+            std::memcpy(labelled, exists + place, width);
+            labelled[0] = 0;
+            const bool clean = pack.load(0, from + place, labelled, best);
+            if (!clean || (exists[place] && from[place] != from[place])) {
                 for (int64_t c = 0; c < width; ++c)
                     if (exists[place + c] && from[place + c] != from[place + c]) {
                         faults.report(FAULT_NAN, b, i, j, c);
@@ -139,12 +145,10 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
                     }
             }
             if (j == i || j == 0 || !exists[place] || !labels) continue;
-            row.values[0] = minus_infinity<T>;
-            const T best = row.top();
             const double worth = static_cast<double>(best) + static_cast<double>(from[place]);
             if (!(worth > 0)) continue;
             int l = 0;
-            while (row.values[l + 1] != best) ++l;
+            while (row[l + 1] != best) ++l;
             label[j] = l;
             value[j] = worth;
             if (deterministic[l] && ++uses[l] > 1) clash = true;

@@ -13,64 +13,72 @@
 namespace spigot {
 namespace SPIGOT_ARCH {
 
-// A row in whole vectors, with -inf where an entry is missing.
+// A few rows in whole vectors, with -inf where an entry is missing. Rows are projected together: the steps of one are a
+// chain that the processor would wait for, several chains keep it busy.
 template <class T>
-class Row {
+class Rows {
 public:
     static constexpr int W = lane_count<T>;
+    static constexpr int together = 8;
     using V = Lanes<T>;
 
-    Row(Scratch& scratch, int64_t width)
-        : width_(width), vectors_((width + W - 1) / W), values(scratch.take<T>(vectors_ * W)) {
-        for (int64_t i = 0; i < vectors_ * W; ++i) values[i] = minus_infinity<T>;
-    }
+    Rows(Scratch& scratch, int64_t width)
+        : width_(width), vectors_((width + W - 1) / W), values_(scratch.take<T>(together * vectors_ * W)),
+          work_(scratch.take<T>(together * (vectors_ + 1) * W)) {}
 
-    // Copies the entries that exist; false if one of them is NaN.
-    bool load(const T* from, const uint8_t* exists) {
-        bool clean = true;
-        for (int64_t i = 0; i < width_; ++i) {
-            const T v = exists[i] ? from[i] : minus_infinity<T>;
-            clean &= v == v;
-            values[i] = v;
+    T* row(int r) { return values_ + r * vectors_ * W; }
+
+    // Copies the entries that exist and finds the largest; false if one of them is NaN.
+    bool load(int r, const T* from, const uint8_t* exists, T& top) {
+        T* to = row(r);
+        typename LaneTraits<T>::Bits bad{};
+        V best = spread(minus_infinity<T>);
+        for (int64_t i = 0; i < width_; i += W) {
+            const V v = i + W <= width_ ? load_existing(from + i, exists + i)
+                                        : load_existing(from + i, exists + i, width_ - i);
+            bad |= v != v;
+            best = larger(best, v);
+            store(to + i, v);
         }
-        return clean;
+        top = largest<T>(best);
+        return !any_lane(bad);
     }
 
-    T top() const {
-        V best = SPIGOT_ARCH::load(values);
-        for (int64_t i = 1; i < vectors_; ++i) best = larger(best, SPIGOT_ARCH::load(values + i * W));
-        return largest<T>(best);
-    }
-
-    // Replaces the row by its projection onto the entries >= 0 that sum to `goal` > 0. `top` is the largest entry, finite.
-    void project(T top, T goal) {
-        const V shift = spread(top);
-        T threshold = -goal;
-        T count = 0, before;
-        do {
-            before = count;
-            V sum{}, kept{};
-            const V cut = spread(threshold);
-            for (int64_t i = 0; i < vectors_; ++i) {
-                const V v = SPIGOT_ARCH::load(values + i * W) - shift;
-                sum += v > cut ? v : V{};
-                kept += v > cut ? spread(T(1)) : V{};
+    // Replaces each of the first `count` rows by its projection onto the entries >= 0 that sum to goal > 0. `tops` are the
+    // largest entries, finite.
+    void project(int count, const T* tops, const T* goals) {
+        T threshold[together], kept[together];
+        int64_t left[together];
+        const int64_t room = (vectors_ + 1) * W;
+        for (int r = 0; r < count; ++r) {
+            threshold[r] = -goals[r];
+            kept[r] = 0;
+            left[r] = keep_above(row(r), vectors_, tops[r], threshold[r], work_ + r * room);
+        }
+        bool moving = true;
+        while (moving) {
+            moving = false;
+            for (int r = 0; r < count; ++r) {
+                T sum, some;
+                tally(work_ + r * room, left[r], threshold[r], sum, some);
+                threshold[r] = (sum - goals[r]) / some;
+                moving |= some != kept[r];
+                kept[r] = some;
             }
-            count = total<T>(kept);
-            threshold = (total<T>(sum) - goal) / count;
-        } while (count != before);
-        const V cut = spread(threshold);
-        for (int64_t i = 0; i < vectors_; ++i) {
-            const V v = SPIGOT_ARCH::load(values + i * W) - shift - cut;
-            SPIGOT_ARCH::store(values + i * W, v > T(0) ? v : V{});
+        }
+        for (int r = 0; r < count; ++r) {
+            T* to = row(r);
+            const V shift = spread(tops[r]), cut = spread(threshold[r]);
+            for (int64_t i = 0; i < vectors_; ++i) {
+                const V v = SPIGOT_ARCH::load(to + i * W) - shift - cut;
+                store(to + i * W, v > T(0) ? v : V{});
+            }
         }
     }
 
 private:
     int64_t width_, vectors_;
-
-public:
-    T* values;
+    T *values_, *work_;
 };
 
 template <class T>
@@ -85,30 +93,40 @@ template <class T>
 void project_rows(const T* point, const uint8_t* mask, int64_t rows, int64_t width, T* to, int threads,
                   FaultBox& faults) {
     constexpr int64_t block = 64;
+    constexpr int together = Rows<T>::together;
     auto body = [&](int64_t task) {
         Scratch scratch;
-        Row<T> row(scratch, width);
-        for (int64_t r = task * block; r < rows && r < (task + 1) * block; ++r) {
+        Rows<T> pack(scratch, width);
+        T tops[together], goals[together];
+        int64_t place[together];
+        int count = 0;
+        auto flush = [&] {
+            pack.project(count, tops, goals);
+            for (int k = 0; k < count; ++k) std::memcpy(to + place[k] * width, pack.row(k), sizeof(T) * width);
+            count = 0;
+        };
+        const int64_t end = rows < (task + 1) * block ? rows : (task + 1) * block;
+        for (int64_t r = task * block; r < end; ++r) {
             const T* from = point + r * width;
-            if (!row.load(from, mask + r * width)) {
-                for (int64_t i = 0; i < width; ++i)
-                    if (mask[r * width + i] && from[i] != from[i]) {
-                        faults.report(FAULT_NAN, r, i);
-                        break;
-                    }
+            const uint8_t* exists = mask + r * width;
+            if (!pack.load(count, from, exists, tops[count])) {
+                int64_t i = 0;
+                while (!exists[i] || from[i] == from[i]) ++i;
+                faults.report(FAULT_NAN, r, i);
                 continue;
             }
-            const T top = row.top();
-            if (!finite(top)) {  // nothing there, or nothing but infinities
+            if (finite(tops[count])) {
+                goals[count] = 1;
+                place[count++] = r;
+            } else {  // nothing there, or nothing but infinities
                 bool any = false;
-                for (int64_t i = 0; i < width; ++i) any |= mask[r * width + i] != 0;
+                for (int64_t i = 0; i < width; ++i) any |= exists[i] != 0;
                 if (any) faults.report(FAULT_INFINITE, r);
                 std::memset(to + r * width, 0, sizeof(T) * width);
-                continue;
             }
-            row.project(top, T(1));
-            std::memcpy(to + r * width, row.values, sizeof(T) * width);
+            if (count == together) flush();
         }
+        flush();
     };
     parallel_for((rows + block - 1) / block, worthwhile_threads(2.0 * rows * width, threads), body);
 }
@@ -128,27 +146,32 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
         const uint8_t* exists = mask + b * n * n;
         for (int64_t h = 0; h < n; ++h) {
             T* row = values + h * columns;
-            bool clean = true, any = false;
-            for (int64_t m = 0; m < n; ++m) {
-                const bool here = exists[h * n + m] && m != h && m != 0;
-                const T v = here ? from[h * n + m] : minus_infinity<T>;
-                clean &= v == v;
-                any |= here;
-                row[m] = v;
+            const T* point_row = from + h * n;
+            const uint8_t* exists_row = exists + h * n;
+            int64_t m = 0;
+            for (; m + W <= n; m += W) store(row + m, load_existing(point_row + m, exists_row + m));
+            for (; m < n; ++m) row[m] = exists_row[m] ? point_row[m] : minus_infinity<T>;
+            for (; m < columns; ++m) row[m] = minus_infinity<T>;
+            row[0] = row[h] = minus_infinity<T>;  // nothing into the root, no loops
+            V highest = spread(minus_infinity<T>);
+            typename LaneTraits<T>::Bits bad{};
+            for (m = 0; m < columns; m += W) {
+                const V v = load(row + m);
+                bad |= v != v;
+                highest = larger(highest, v);
             }
-            for (int64_t m = n; m < columns; ++m) row[m] = minus_infinity<T>;
-            out[h] = any;
-            if (clean) continue;
-            for (int64_t m = 1; m < n; ++m)
-                if (row[m] != row[m]) {
-                    faults.report(FAULT_NAN, b, h, m);
-                    return;
-                }
+            if (any_lane(bad)) {
+                for (m = 1; row[m] == row[m]; ++m) {}
+                faults.report(FAULT_NAN, b, h, m);
+                return;
+            }
+            out[h] = largest<T>(highest) > minus_infinity<T>;
         }
         for (int64_t first = 0; first < columns; first += W) {
             V top = load(values + first);
             for (int64_t h = 1; h < n; ++h) top = larger(top, load(values + h * columns + first));
-            for (int64_t m = first; m < first + W && m < n; ++m) {
+            const auto unfit = !(top >= spread(-largest_finite<T>)) | (top > spread(largest_finite<T>));
+            for (int64_t m = first; any_lane(unfit) && m < first + W && m < n; ++m) {
                 if (finite(top[m - first])) continue;
                 bool any = false;
                 for (int64_t h = 0; h < n; ++h) any |= exists[h * n + m] && h != m && m != 0;
@@ -167,10 +190,7 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
                 }
                 const V divisor = kept > T(0) ? kept : spread(T(1));
                 threshold = (sum - T(1)) / divisor;
-                const auto moved = kept != count;
-                bool any = false;
-                for (int lane = 0; lane < W; ++lane) any |= moved[lane] != 0;
-                if (!any) break;
+                if (!any_lane(kept != count)) break;
                 count = kept;
             }
             for (int64_t h = 0; h < n; ++h) {
@@ -191,7 +211,8 @@ void project_arc_labels(const T* point, const uint8_t* mask, int64_t batch, int6
     auto body = [&](int64_t task) {  // one task for each predicate
         const int64_t b = task / n, i = task % n;
         Scratch scratch;
-        Row<T> row(scratch, width);
+        Rows<T> pack(scratch, width);
+        T* row = pack.row(0);
         uint8_t* exists = scratch.take<uint8_t>(width);
         for (int64_t j = 0; j < n; ++j) {
             const int64_t place = (task * n + j) * width;
@@ -206,9 +227,9 @@ void project_arc_labels(const T* point, const uint8_t* mask, int64_t batch, int6
                 continue;
             }
             std::memcpy(exists, mask + place, width);
-            if (sequential) exists[0] = 0;
-            bool clean = row.load(from, exists);
-            if (from[0] != from[0]) clean = false;
+            T top;
+            exists[0] = 0;  // the arc itself is not a label
+            const bool clean = pack.load(0, from, exists, top) && from[0] == from[0];
             if (!clean) {
                 for (int64_t c = 0; c < width; ++c)
                     if (mask[place + c] && from[c] != from[c]) {
@@ -217,17 +238,19 @@ void project_arc_labels(const T* point, const uint8_t* mask, int64_t batch, int6
                     }
                 continue;
             }
-            if (!sequential) row.values[0] = T(1) - from[0];  // the slack that stands for "no arc"
-            const T top = row.top();
+            if (!sequential) {  // the slack that stands for "no arc"
+                row[0] = T(1) - from[0];
+                top = row[0] > top ? row[0] : top;
+            }
             const T goal = sequential ? clipped(from[0]) : T(1);
             if (top == std::numeric_limits<T>::infinity() || (!sequential && !finite(top))) {
                 faults.report(FAULT_INFINITE, b);
                 continue;
             }
             if (!(top > minus_infinity<T>) || !(goal > T(0))) continue;
-            row.project(top, goal);
-            std::memcpy(out, row.values, sizeof(T) * width);
-            out[0] = sequential ? goal : clipped(T(1) - row.values[0]);
+            pack.project(1, &top, &goal);
+            std::memcpy(out, row, sizeof(T) * width);
+            out[0] = sequential ? goal : clipped(T(1) - row[0]);
         }
     };
     parallel_for(batch * n, worthwhile_threads(2.0 * batch * n * n * width, threads), body);

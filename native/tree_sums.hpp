@@ -142,6 +142,7 @@ void load_weights(const TreeSumJob<T>& job, const int32_t* group, int count, int
         for (int m = 1; m < size; ++m) {
             D top = floor;
             for (int h = first; h < size; ++h) top = larger(top, scores[h * size + m]);
+            top = top > floor ? top : D{};  // a word that can only hang on the root
             D sum{};
             for (int h = first; h < size; ++h) {
                 const D w = exp_nonpositive(scores[h * size + m] - top);
@@ -151,7 +152,7 @@ void load_weights(const TreeSumJob<T>& job, const int32_t* group, int count, int
             sum = sum > 0.0 ? sum : spread(1.0);
             const D scale = 1.0 / sum;
             for (int h = first; h < size; ++h) put(h, m, get(h, m) * scale);
-            logs += top > floor ? top : D{};
+            logs += top;
             product *= sum;
             if (m % 16 == 0 || m == size - 1) {
                 for (int lane = 0; lane < Lane<V>::count; ++lane) logs[lane] += std::log(product[lane]);
