@@ -9,6 +9,7 @@ Every concrete class is a frozen dataclass: it prints well, compares by value an
 """
 
 import abc
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -184,6 +185,14 @@ class AbstractSurrogate(AbstractEstimator):
         axes = tuple(range(-structure.event_ndim, 0))
         norm = torch.linalg.vector_norm(grad, dim=axes, keepdim=True)
         return grad * (self.max_norm / norm.clamp(min=self.max_norm))
+
+
+def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
+    """Refuse settings of a surrogate that would turn gradients around or into NaN."""
+    if max_norm is not None and not 0 < max_norm < math.inf:
+        raise ValueError(f"max_norm is {max_norm}; it must be a positive number, or None for no clipping.")
+    if not 0 <= eta < math.inf:
+        raise ValueError(f"eta is {eta}; a step size must be a finite number, zero or more.")
 
 
 class _Surrogate(torch.autograd.Function):

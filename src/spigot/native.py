@@ -9,6 +9,7 @@ Example:
     True
 """
 
+import importlib
 import os
 from types import ModuleType
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 kernels: ModuleType | None
 try:
-    from spigot import _native as kernels  # pyright: ignore[reportAttributeAccessIssue, reportMissingImports]
+    kernels = importlib.import_module("spigot._native")
 except ImportError:
     kernels = None
 

@@ -60,8 +60,9 @@ def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, sha
         point: `(batch, parts)`, both axes flat.
         mask: Parts that exist.
         start: A structure for each instance to begin with.
-        argmax: The oracle, from `(batch, *shape)` scores and mask to structures.
-        shape: The part axes.
+        argmax: The oracle, from scores and mask of the full shape to structures. Instances that are done keep their
+            place, with everything masked, since a structure may differ from one instance to the next.
+        shape: The full shape, batch and parts, that the oracle takes.
     """
     tolerance = TOLERANCE[point.dtype]
     exists = mask.cpu().numpy()
@@ -73,13 +74,15 @@ def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, sha
     for _ in range(MAX_ROUNDS):
         if not running:
             break
-        residual = torch.from_numpy(np.stack([sets[b].residual for b in running])).to(point.device)
-        best = argmax(residual.reshape(-1, *shape), mask[running].reshape(-1, *shape))
-        rivals = best.reshape(len(running), -1).double().cpu().numpy()
+        residual, alive = np.zeros_like(target), torch.zeros_like(mask)
+        residual[running] = np.stack([sets[b].residual for b in running])
+        alive[running] = mask[running]
+        best = argmax(torch.from_numpy(residual).to(point.device).reshape(shape), alive.reshape(shape))
+        rivals = best.reshape(point.shape).double().cpu().numpy()
         going = []
-        for b, rival in zip(running, rivals, strict=True):
-            gaps[b] = sets[b].gain(rival)
-            if gaps[b] > tolerance * scale[b] and sets[b].add(rival):
+        for b in running:
+            gaps[b] = sets[b].gain(rivals[b])
+            if gaps[b] > tolerance * scale[b] and sets[b].add(rivals[b]):
                 going.append(b)
         running = going
     projected = np.stack([s.point for s in sets]) if sets else target
@@ -147,7 +150,10 @@ def affine_weights(vertices: NDArray[np.float64], goal: NDArray[np.float64], tot
     return free + ones * ((total - free.sum()) / ones.sum())
 
 
-def project_face(grad: Tensor, support: PackedSupport) -> Tensor:
+@torch.library.custom_op("spigot::project_face", mutates_args=())
+def project_face(
+    grad: Tensor, offsets: Tensor, weights: Tensor, starts: Tensor, indices: Tensor, values: Tensor
+) -> Tensor:
     r"""The Jacobian of the hull projection, applied to a gradient: SparseMAP's backward pass.
 
     Around $v$ the projection moves inside the affine hull of its support, so that its Jacobian is the orthogonal
@@ -155,18 +161,25 @@ def project_face(grad: Tensor, support: PackedSupport) -> Tensor:
 
     Args:
         grad: `(batch, parts)`.
-        support: From the forward pass.
+        offsets, weights, starts, indices, values: The `PackedSupport` of the forward pass.
     """
     if native.serves(grad):
-        result = torch.zeros_like(grad, dtype=torch.float64)
-        native.kernels.project_face(grad.double().contiguous(), *support[:1], *support[2:], result, torch.get_num_threads())
+        result = torch.zeros_like(grad, dtype=torch.float64, memory_format=torch.contiguous_format)
+        gradient = grad.double().contiguous()
+        native.kernels.project_face(gradient, offsets, starts, indices, values, result, torch.get_num_threads())
         return result.to(grad.dtype)
-    gradient = grad.detach().double().cpu().numpy()
+    gradient = grad.double().cpu().numpy()
     result = np.zeros_like(gradient)
+    support = PackedSupport(offsets, weights, starts, indices, values)
     for b, (_, vertices) in enumerate(unpack_support(support, gradient.shape[-1])):
         dense = vertices.numpy()
         result[b] = affine_weights(dense, dense @ gradient[b], total=0.0) @ dense
     return torch.from_numpy(result).to(grad)
+
+
+@project_face.register_fake
+def _(grad: Tensor, offsets: Tensor, weights: Tensor, starts: Tensor, indices: Tensor, values: Tensor) -> Tensor:
+    return torch.empty_like(grad, memory_format=torch.contiguous_format)
 
 
 def unpack_support(support: PackedSupport, parts: int) -> list[tuple[Tensor, Tensor]]:

@@ -33,7 +33,10 @@ def tree_marginals(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
         return _tree_sums(scores, mask, kind, True)[1]
     arcs = tree_arcs(mask)
     safe = _checked_arcs(scores, arcs, kind)
-    return torch.func.grad(lambda s: _reference(s, arcs, kind).sum())(safe)
+    if scores.shape[-1] == 1 or scores.numel() == 0:
+        return safe  # no words: zeros
+    mu = torch.func.grad(lambda s: _reference(s, arcs, kind).sum())(safe)
+    return mu.clamp(0, 1)  # rounding may leave [0, 1]
 
 
 def _reference(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:

@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 import torch
 
-from spigot.algorithms.active_set import PackedSupport, project_face
+from spigot.algorithms.active_set import project_face
 from spigot.algorithms.checks import check_parts
 from spigot.interface import (
     AbstractEstimator,
@@ -13,6 +13,7 @@ from spigot.interface import (
     AbstractStructure,
     AbstractSurrogate,
     Explanation,
+    check_settings,
     explanation,
 )
 from spigot.polytopes.hull import ConvexHull
@@ -85,6 +86,9 @@ class SparseMAP(AbstractSurrogate):
 
     hard: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm)
+
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         solution = ConvexHull(structure).solve(scores, mask)
         return solution.point, tuple(solution.packed)
@@ -93,7 +97,7 @@ class SparseMAP(AbstractSurrogate):
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
         parts = grad.shape[grad.ndim - structure.event_ndim :].numel()
-        return project_face(grad.reshape(-1, parts), PackedSupport(*saved)).reshape(grad.shape)
+        return project_face(grad.reshape(-1, parts), *saved).reshape(grad.shape)
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None

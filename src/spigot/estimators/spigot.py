@@ -6,7 +6,14 @@ from typing import ClassVar, final
 import torch
 
 from spigot.estimators.surrogate import decode
-from spigot.interface import AbstractPolytope, AbstractStructure, AbstractSurrogate, Explanation, explanation
+from spigot.interface import (
+    AbstractPolytope,
+    AbstractStructure,
+    AbstractSurrogate,
+    Explanation,
+    check_settings,
+    explanation,
+)
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts, Saved
 
@@ -48,6 +55,9 @@ class Spigot(AbstractSurrogate):
     max_norm: float | None = None
 
     hard: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm, self.eta)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         return structure.argmax(scores, mask), ()

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import torch
 
 from spigot.algorithms.checks import check_parts
-from spigot.interface import AbstractStructure, AbstractSurrogate, Explanation, explanation
+from spigot.interface import AbstractStructure, AbstractSurrogate, Explanation, check_settings, explanation
 from spigot.types import Mask, Parts, Saved
 
 
@@ -28,6 +28,9 @@ class Pipeline(AbstractSurrogate):
     max_norm: float | None = None
 
     hard: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         return structure.argmax(scores, mask), ()
@@ -72,6 +75,9 @@ class StraightThrough(AbstractSurrogate):
     max_norm: float | None = None
 
     hard: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm, self.eta)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         return structure.argmax(scores, mask), ()

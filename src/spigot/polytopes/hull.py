@@ -124,7 +124,7 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
         return project_tree_hull(point, mask, start, structure.tree_kind)
     if start is None:
         start = structure.argmax(point, mask)
-    return project_hull(point.reshape(flat), mask.reshape(flat), start.reshape(flat), structure.argmax, tuple(shape))
+    return project_hull(point.reshape(flat), mask.reshape(flat), start.reshape(flat), structure.argmax, tuple(point.shape))
 
 
 _compiled: list[AbstractStructure] = []

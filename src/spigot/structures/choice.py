@@ -43,7 +43,7 @@ class OneOf(AbstractMarginalStructure):
         scores = checked(scores, mask, 1)
         log = masked_logsumexp(scores, mask, -1)
         log = torch.where(log.isfinite(), log, torch.zeros_like(log)).unsqueeze(-1)
-        return (scores.masked_fill(~mask, -torch.inf) - log).exp()
+        return (scores.masked_fill(~mask, -torch.inf) - log).exp().masked_fill(~mask, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 1, "z")

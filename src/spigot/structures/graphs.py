@@ -89,7 +89,7 @@ class SemanticGraphs(AbstractMarginalStructure):
         return graph_parts(pairs.expand(*pairs.shape[:-1], 1 + self.labels))
 
     def everything(self, parts: Parts) -> Mask:
-        return graph_parts(torch.ones_like(parts, dtype=torch.bool))
+        return graph_parts(self._check(parts, None))
 
     @property
     def relaxation(self) -> ArcLabel:
@@ -111,7 +111,7 @@ class SemanticGraphs(AbstractMarginalStructure):
         diagonal = torch.eye(arcs.shape[-1], dtype=torch.bool, device=arcs.device)
         first = torch.where(diagonal, predicates.unsqueeze(-1), arcs)
         parts = torch.cat((first.unsqueeze(-1), labelled), -1)
-        return parts.masked_fill(~self.everything(parts), 0)
+        return parts.masked_fill(~graph_parts(torch.ones_like(parts, dtype=torch.bool)), 0)
 
     def unpack(self, parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Predicates `(*batch, n)`, arcs `(*batch, n, n)` and labelled arcs `(*batch, n, n, l)`."""

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-import torch
 from torch import Tensor
 
 from spigot.algorithms.arborescence import nonprojective_argmax
@@ -30,6 +29,7 @@ class ProjectiveTrees(AbstractMarginalStructure):
         single_root: Whether exactly one word hangs on the root, or any number of them.
 
     Example:
+        >>> import torch
         >>> scores = torch.tensor([[0.0, 1.0, 2.0], [0.0, 0.0, 5.0], [0.0, 1.0, 0.0]])
         >>> ProjectiveTrees().argmax(scores)                    # root -> 1 -> 2
         tensor([[0., 1., 0.],
@@ -66,7 +66,7 @@ class ProjectiveTrees(AbstractMarginalStructure):
         return arc_mask(lengths, size)
 
     def everything(self, parts: Parts) -> Mask:
-        return tree_arcs(torch.ones_like(parts, dtype=torch.bool))
+        return tree_arcs(check_arcs(parts, None))
 
     @property
     def relaxation(self) -> HeadSimplex:
@@ -87,6 +87,7 @@ class NonProjectiveTrees(AbstractMarginalStructure):
         single_root: Whether exactly one word hangs on the root, or any number of them.
 
     Example:
+        >>> import torch
         >>> NonProjectiveTrees().log_partition(torch.zeros(4, 4)).exp()     # three words: 3^2 trees
         tensor(9.)
         >>> z = torch.zeros(4, 4)
@@ -123,7 +124,7 @@ class NonProjectiveTrees(AbstractMarginalStructure):
         return arc_mask(lengths, size)
 
     def everything(self, parts: Parts) -> Mask:
-        return tree_arcs(torch.ones_like(parts, dtype=torch.bool))
+        return tree_arcs(check_arcs(parts, None))
 
     @property
     def relaxation(self) -> HeadSimplex:
