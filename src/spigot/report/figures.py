@@ -70,7 +70,7 @@ class Curve:
 
 
 def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> str:
-    """Learning curves, with values shown in per cent.
+    """Learning curves of shares between 0 and 1, shown in per cent.
 
     Args:
         lines: The curves, drawn in order.
@@ -95,8 +95,7 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> s
     roles = {f"#fd{i:02x}01": f"var(--{role}, {pair[0]})" for i, (role, pair) in enumerate(_ROLES.items())}
     series, (ink, muted, line_colour) = tuple(placeholders), tuple(roles)
 
-    style = {"svg.fonttype": "none", "svg.hashsalt": key, "font.size": 11, "font.family": "sans-serif"}
-    with rc_context(style):
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": key, "font.size": 11, "font.family": "sans-serif"}):
         figure = Figure(figsize=(5.2, 3.3))
         FigureCanvasSVG(figure)
         axes = figure.add_axes((0.105, 0.135, 0.88, 0.77))
@@ -104,8 +103,8 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> s
         axes.patch.set_visible(False)
         for line in lines:
             shade = series[line.series % len(series)]
-            low = [m - s for m, s in zip(line.mean, line.spread, strict=True)]
-            high = [m + s for m, s in zip(line.mean, line.spread, strict=True)]
+            low = [max(0.0, m - s) for m, s in zip(line.mean, line.spread, strict=True)]
+            high = [min(1.0, m + s) for m, s in zip(line.mean, line.spread, strict=True)]
             band = axes.fill_between(line.x, low, high, color=shade, alpha=0.1, linewidth=0)
             band.set_gid(f"{key}-band-{line.series}")
             (path,) = axes.plot(
@@ -121,7 +120,7 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> s
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(x=0.01, y=0.05)
         axes.set_xlabel(x_label, color=muted)
-        axes.text(-0.09, 1.05, y_label, transform=axes.transAxes, color=ink, fontweight="bold")
+        axes.text(-0.118, 1.05, y_label, transform=axes.transAxes, color=ink, fontweight="bold")
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
 
@@ -149,9 +148,7 @@ def dots(points: Sequence[tuple[float, float]], groups: Sequence[int]) -> str:
     paths: dict[int, list[str]] = {}
     for (x, y), group in zip(points, groups, strict=True):
         paths.setdefault(group, []).append(f"M{50 + 47 * x / reach:.1f} {50 - 47 * y / reach:.1f}h0")
-    drawn = "".join(
-        f'<path d="{"".join(paths[group])}" style="stroke: {colour(group)}"/>' for group in sorted(paths)
-    )
+    drawn = "".join(f'<path d="{"".join(paths[group])}" style="stroke: {colour(group)}"/>' for group in sorted(paths))
     return (
         '<svg viewBox="0 0 100 100" role="img" fill="none" stroke-width="2.6" stroke-linecap="round" '
         f'stroke-opacity="0.75">{drawn}</svg>'
