@@ -104,7 +104,12 @@ def _with_progress(epochs: "Iterator[Epoch]", settings: "Settings") -> "Iterator
     if not console.is_terminal:
         yield from epochs
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as progress:
         bar = progress.add_task("latent clusters", total=total_epochs(settings))
         for epoch in epochs:
@@ -122,7 +127,9 @@ def _print_table(rows: "Sequence[Row]", settings: "Settings") -> None:
 
     console = Console()
     for k in settings.clusters:
-        table = Table(title=f"K = {k} clusters, {settings.seeds} seeds, per cent", box=box.SIMPLE_HEAD, title_justify="left")
+        table = Table(
+            title=f"K = {k} clusters, {settings.seeds} seeds, per cent", box=box.SIMPLE_HEAD, title_justify="left"
+        )
         table.add_column(COLUMNS[0], no_wrap=True)
         for column in COLUMNS[1:]:
             table.add_column(column, justify="right")
