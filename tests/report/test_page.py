@@ -1,0 +1,103 @@
+"""The page: self-contained, escaped, and written whole or not at all."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from spigot.report.page import Cell, Page, Picture, Section, Table, TableRow, check_target, render, write
+
+PAGE = Page(
+    title="Title <1>",
+    lead="Lead & more.",
+    sections=[
+        Section(
+            "Numbers",
+            ["A paragraph."],
+            [Picture('<svg viewBox="0 0 1 1"></svg>', "A caption.")],
+            table=Table(["", "a", "b"], [TableRow("row", [Cell("1.0", "± 0.1", 0.5, best=True), Cell("2")], 3)]),
+            half=True,
+        ),
+        Section("Words", ["Nothing else."]),
+    ],
+    facts=[("seed", "0")],
+)
+
+
+class Outline(HTMLParser):
+    """The nesting of the tags, one line each, without attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.lines: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.lines.append("." * len(self.open) + tag)
+        if tag not in ("meta", "link", "br", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_structure_of_the_page():
+    outline = Outline()
+    outline.feed(render(PAGE))
+    assert outline.open == []
+    assert " ".join(line.replace(".", "") for line in outline.lines) == (
+        "html head meta meta meta title style body main h1 p div "
+        "section h2 p div figure svg figcaption div table thead tr th th th tbody tr th span td b small span td "
+        "section h2 p dl dt dd"
+    )
+
+
+def test_nothing_is_fetched():
+    html = render(PAGE)
+    assert not re.search(r"https?:|//[a-z]|@import|url\(|<script|<link|<img|\bsrc=", html)
+
+
+def test_text_is_escaped_and_pictures_are_not():
+    html = render(PAGE)
+    assert "<h1>Title &lt;1&gt;</h1>" in html
+    assert "Lead &amp; more." in html
+    assert '<svg viewBox="0 0 1 1"></svg>' in html
+
+
+def test_light_dark_and_phone():
+    html = render(PAGE)
+    assert "prefers-color-scheme: dark" in html
+    assert 'name="viewport"' in html
+
+
+def test_write_replaces_the_old_file_and_leaves_nothing_else(tmp_path):
+    target = tmp_path / "page.html"
+    write("old", target)
+    write("new", target)
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    target = tmp_path / "page.html"
+    write("old", target)
+
+    def fail(self, other):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write("new", target)
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_bad_targets_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"the folder .* does not exist"):
+        check_target(tmp_path / "none" / "page.html")
+    with pytest.raises(IsADirectoryError, match="name a file in it"):
+        check_target(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="is not a folder"):
+        check_target(tmp_path / "file" / "page.html")
