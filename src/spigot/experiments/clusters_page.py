@@ -98,6 +98,12 @@ def _headline(rows: Sequence[Row]) -> str:
             f", between the untrained choice of {FLOOR} ({100 * by_name[FLOOR].accuracy[0]:.1f}%) and classifiers that "
             f"are told the true cluster ({100 * by_name[GOLD].accuracy[0]:.1f}%)"
         )
+    # A lead smaller than the spread over seeds is no lead: say who is level with the winner.
+    level = [
+        row.contender for row in learnt if row != winner and row.accuracy[0] >= winner.accuracy[0] - winner.accuracy[1]
+    ]
+    if level:
+        text += f"; within one standard deviation of it: {', '.join(level)}"
     text += f". Closest to the true clusters: {finder.contender}, {100 * finder.agreement[0]:.1f}%."
     if FLOOR in by_name:
         floor = by_name[FLOOR].accuracy[0]
