@@ -52,7 +52,7 @@ public:
         const int64_t room = (vectors_ + 1) * W;
         for (int r = 0; r < count; ++r) {
             threshold[r] = -goals[r];
-            kept[r] = 0;
+            kept[r] = std::numeric_limits<T>::infinity();
             left[r] = keep_above(row(r), vectors_, tops[r], threshold[r], work_ + r * room);
         }
         bool moving = true;
@@ -61,9 +61,10 @@ public:
             for (int r = 0; r < count; ++r) {
                 T sum, some;
                 tally(work_ + r * room, left[r], threshold[r], sum, some);
+                if (!(some < kept[r] && some > 0)) continue;  // settled; rounding may also make the count rise again
                 threshold[r] = (sum - goals[r]) / some;
-                moving |= some != kept[r];
                 kept[r] = some;
+                moving = true;
             }
         }
         for (int r = 0; r < count; ++r) {
@@ -180,7 +181,7 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
             }
             const auto empty = !(top > minus_infinity<T>);
             const V shift = empty ? V{} : top;
-            V threshold = spread(T(-1)), count{};
+            V threshold = spread(T(-1)), count = spread(std::numeric_limits<T>::infinity());
             while (true) {
                 V sum{}, kept{};
                 for (int64_t h = 0; h < n; ++h) {
@@ -188,10 +189,10 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
                     sum += v > threshold ? v : V{};
                     kept += v > threshold ? spread(T(1)) : V{};
                 }
-                const V divisor = kept > T(0) ? kept : spread(T(1));
-                threshold = (sum - T(1)) / divisor;
-                if (!any_lane(kept != count)) break;
-                count = kept;
+                const auto falls = (kept < count) & (kept > T(0));  // rounding may also make the count rise again
+                if (!any_lane(falls)) break;
+                threshold = falls ? (sum - T(1)) / kept : threshold;
+                count = falls ? kept : count;
             }
             for (int64_t h = 0; h < n; ++h) {
                 T* row = values + h * columns + first;

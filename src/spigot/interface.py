@@ -46,8 +46,8 @@ class AbstractStructure(abc.ABC):
     event_ndim: ClassVar[int]
     """How many trailing axes are parts; all axes before them are batch."""
 
-    tree_kind: str | None = None
-    """Which native tree decoder gives this argmax, so that the hull projection can call it without leaving C++."""
+    hull_kernel: str | None = None
+    """Which specialised projection onto the convex hull fits this structure, if any; see `ConvexHull`."""
 
     @abc.abstractmethod
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:

@@ -7,7 +7,13 @@ import torch
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.active_set import HullResult, PackedSupport, project_hull, unpack_support
+from spigot.algorithms.active_set import (
+    HullResult,
+    PackedSupport,
+    project_hull,
+    project_simplex_hull,
+    unpack_support,
+)
 from spigot.algorithms.checks import check_parts
 from spigot.algorithms.reduce import refuse_nan
 from spigot.algorithms.tree_hull import project_tree_hull
@@ -120,8 +126,10 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
     refuse_nan(point, mask, ndim, "points")
     shape = point.shape[point.ndim - ndim :]
     flat = (-1, shape.numel())
-    if structure.tree_kind is not None and native.serves(point) and point.numel():
-        return project_tree_hull(point, mask, start, structure.tree_kind)
+    if structure.hull_kernel == "simplex":
+        return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
+    if structure.hull_kernel is not None and native.serves(point) and point.numel():
+        return project_tree_hull(point, mask, start, structure.hull_kernel)
     if start is None:
         start = structure.argmax(point, mask)
     return project_hull(point.reshape(flat), mask.reshape(flat), start.reshape(flat), structure.argmax, tuple(point.shape))

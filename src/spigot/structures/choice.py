@@ -29,6 +29,7 @@ class OneOf(AbstractMarginalStructure):
     """
 
     event_ndim: ClassVar[int] = 1
+    hull_kernel: ClassVar[str] = "simplex"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return one_of(scores, check_parts(scores, mask, 1))

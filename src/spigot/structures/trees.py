@@ -47,17 +47,17 @@ class ProjectiveTrees(AbstractMarginalStructure):
     event_ndim: ClassVar[int] = 2
 
     @property
-    def tree_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def hull_kernel(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "projective-single" if self.single_root else "projective"
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return projective_argmax(scores, check_arcs(scores, mask), self.single_root)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return tree_log_partition(scores, check_arcs(scores, mask), self.tree_kind)
+        return tree_log_partition(scores, check_arcs(scores, mask), self.hull_kernel)
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_marginals(scores, check_arcs(scores, mask), self.tree_kind)
+        return tree_marginals(scores, check_arcs(scores, mask), self.hull_kernel)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         return tree_violations(z, check_arcs(z, mask, "z"), single_root=self.single_root, projective=True)
@@ -105,17 +105,17 @@ class NonProjectiveTrees(AbstractMarginalStructure):
     event_ndim: ClassVar[int] = 2
 
     @property
-    def tree_kind(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def hull_kernel(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return "nonprojective-single" if self.single_root else "nonprojective"
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return nonprojective_argmax(scores, check_arcs(scores, mask), self.single_root)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return tree_log_partition(scores, check_arcs(scores, mask), self.tree_kind)
+        return tree_log_partition(scores, check_arcs(scores, mask), self.hull_kernel)
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_marginals(scores, check_arcs(scores, mask), self.tree_kind)
+        return tree_marginals(scores, check_arcs(scores, mask), self.hull_kernel)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         return tree_violations(z, check_arcs(z, mask, "z"), single_root=self.single_root, projective=False)
