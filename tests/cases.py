@@ -198,8 +198,12 @@ def _more_than_two(z: Tensor, mask: Tensor) -> list[str]:
     return [f"{int(z.sum())} parts are taken, more than 2"] if z.sum() > 2 else []
 
 
-def _flat_case(name: str, structure: AbstractStructure, members: Callable[[Tensor], Tensor], **flags: bool):
-    return StructureCase(name, (5,), lambda g: any_mask(g, 5), members, structure=structure, variable=False, **flags)
+def _flat_case(
+    name: str, structure: AbstractStructure, members: Callable[[Tensor], Tensor], *, integral: bool = True
+) -> StructureCase:
+    return StructureCase(
+        name, (5,), lambda g: any_mask(g, 5), members, structure=structure, variable=False, integral=integral
+    )
 
 
 STRUCTURES: list[StructureCase] = [

@@ -1,4 +1,4 @@
-"""Settings shared by all tests: seeds, hypothesis, and enough threads but not more."""
+"""Settings shared by all tests: seeds and hypothesis."""
 
 import hypothesis
 import pytest

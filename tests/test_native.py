@@ -204,12 +204,12 @@ def test_errors_are_the_same(projective: bool, verb: str) -> None:
 
 
 @compiled
-@pytest.mark.parametrize("n", [2, 3, 8, 9, 17, 33, 64, 65])
+@pytest.mark.parametrize("n", [2, 3, 8, 9, 16, 17, 33, 65])
 def test_sizes_around_the_vector_width(n: int) -> None:
     """Off-by-one errors in padded rows show at these sizes."""
     generator = torch.Generator().manual_seed(n)
-    for dtype in (torch.float32, torch.float64):
-        scores = torch.randn(5, n, n, generator=generator, dtype=torch.float64).to(dtype)
+    for dtype in (torch.float32, torch.float64) if n < 40 else (torch.float32,):
+        scores = torch.randn(3, n, n, generator=generator, dtype=torch.float64).to(dtype)
         for projective, single_root in ((True, True), (True, False), (False, True), (False, False)):
             trees = pick(projective, single_root)
             fast, slow = both(lambda trees=trees, scores=scores: trees.argmax(scores))
@@ -218,7 +218,7 @@ def test_sizes_around_the_vector_width(n: int) -> None:
             torch.testing.assert_close(fast, slow, rtol=0, atol=1e-10 if dtype == torch.float64 else 2e-5)
 
 
-def run(*arguments: str, timeout: int = 900, **environment: str) -> str:
+def run(*arguments: str, **environment: str) -> str:
     """Run Python; on failure show what it said."""
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -226,7 +226,7 @@ def run(*arguments: str, timeout: int = 900, **environment: str) -> str:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
@@ -242,7 +242,10 @@ def test_kernels_can_be_switched_off() -> None:
 
 @pytest.mark.slow
 def test_package_built_without_a_compiler(tmp_path: Path) -> None:
-    """The install succeeds, says what is missing, and the conformance suite passes on the fallback."""
+    """The install succeeds, says what is missing, and the conformance suite passes on the fallback.
+
+    In that run every call of the library is also held to the shapes it is annotated with.
+    """
     target = tmp_path / "installed"
     run(
         *("-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"),
@@ -262,6 +265,6 @@ def test_package_built_without_a_compiler(tmp_path: Path) -> None:
     assert "not built" in run("-S", "-m", "spigot", "--version", **isolated)
     run(
         *("-S", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=", "-n", "0"),
-        *("-k", "float64", "tests/test_conformance.py"),
+        *("--jaxtyping-packages=spigot,beartype.beartype", "-k", "float64", "tests/test_conformance.py"),
         **isolated,
     )

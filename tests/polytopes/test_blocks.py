@@ -16,8 +16,9 @@ entries = st.lists(st.floats(-20, 20), min_size=1, max_size=9)
 
 def bisected(v: Tensor) -> Tensor:
     """Simplex projection by root finding: tau with sum max(0, v - tau) = 1."""
-    tau = brentq(lambda t: float((v - t).clamp(min=0).sum()) - 1, float(v.max()) - 1.5, float(v.max()), xtol=1e-14)
-    return (v - tau).clamp(min=0)
+    top = float(v.max())
+    tau = brentq(lambda t: float((v - t).clamp(min=0).sum()) - 1, top - 1.5, top, xtol=1e-14)
+    return (v - float(tau)).clamp(min=0)  # pyright: ignore[reportArgumentType] (a number unless full output is asked for)
 
 
 @given(entries)

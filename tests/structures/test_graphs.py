@@ -175,7 +175,7 @@ def test_pack_lets_gradients_through() -> None:
     leaves = [torch.randn(*shape, requires_grad=True) for shape in ((3,), (3, 3), (3, 3, 2))]
     z = spigot.argmax(graphs.pack(*leaves), graphs, spigot.StraightThrough())
     out = graphs.unpack(z)
-    sum((part * (i + 1)).sum() for i, part in enumerate(out)).backward()
+    torch.stack([(part * (i + 1)).sum() for i, part in enumerate(out)]).sum().backward()
     possible = ~torch.eye(3, dtype=torch.bool)
     possible[:, 0] = False
     gradients = [leaf.grad for leaf in leaves]

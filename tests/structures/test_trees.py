@@ -39,7 +39,7 @@ def test_enumeration_counts(trees: Trees, projective: bool, single_root: bool, w
 
 
 @kinds
-@pytest.mark.parametrize("words", [0, 1, 2, 3, 5, 8, 13, 30, 60])
+@pytest.mark.parametrize("words", [0, 1, 2, 3, 5, 8, 13, 60 if spigot.native.available else 20])
 def test_log_partition_of_zeros_counts_trees(trees: Trees, projective: bool, single_root: bool, words: int) -> None:
     count = brute.tree_count(words, projective=projective, single_root=single_root)
     for dtype, rtol in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
@@ -275,7 +275,7 @@ def test_non_projective_argmax_against_linear_programming() -> None:
             high.append(1.0)
         answer = milp(
             [-scores[h, m].item() for h, m in arcs],
-            constraints=LinearConstraint(rows, low, high),
+            constraints=LinearConstraint(rows, low, high),  # pyright: ignore[reportArgumentType] (one bound a row)
             integrality=1,
             bounds=(0, 1),
         )
