@@ -1,0 +1,1 @@
+"""Speed, side by side with the peers that install: `make bench`, or `python -m benchmarks --help`."""
