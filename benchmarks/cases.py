@@ -39,9 +39,13 @@ def projective_argmax() -> Iterator[Row]:
                 continue
             theirs_in = peers.struct_scores(scores)
             found = peers.struct_trees(theirs_in, lengths, single).argmax
-            agree = torch.allclose(peers.struct_value(theirs_in, found), value(scores, trees.argmax(scores, mask)), atol=1e-3)
+            agree = torch.allclose(
+                peers.struct_value(theirs_in, found), value(scores, trees.argmax(scores, mask)), atol=1e-3
+            )
             theirs = best(lambda: peers.struct_trees(theirs_in, lengths, single).argmax)
-            yield faster(name, ours, f"torch-struct{'' if agree else ' (other trees)'}", theirs, 80 if n < 100 else None)
+            yield faster(
+                name, ours, f"torch-struct{'' if agree else ' (other trees)'}", theirs, 80 if n < 100 else None
+            )
 
 
 def nonprojective_argmax() -> Iterator[Row]:
@@ -53,7 +57,8 @@ def nonprojective_argmax() -> Iterator[Row]:
             yield Row(f"MST argmax, n={n}, many roots", ours)
         else:
             matrices = [
-                np.ascontiguousarray(s[: l + 1, : l + 1].T.double().numpy()) for s, l in zip(scores, lengths, strict=True)
+                np.ascontiguousarray(s[: l + 1, : l + 1].T.double().numpy())
+                for s, l in zip(scores, lengths, strict=True)
             ]
             theirs = best(lambda: peers.ufal_trees(matrices))
             want = 3.5 if n == 50 else None
@@ -97,7 +102,9 @@ def projections() -> Iterator[Row]:
     if peers.sparsemax is not None:
         yield faster("simplex projection, 64x50x50", ours, "entmax.sparsemax", best(lambda: peers.sparsemax(point, -1)))
     heads = best(lambda: spigot.HeadSimplex().project(point, mask))
-    yield at_most("head projection, 64x50x50", heads, "torch.softmax over heads", best(lambda: torch.softmax(point, -2)), 2.5)
+    yield at_most(
+        "head projection, 64x50x50", heads, "torch.softmax over heads", best(lambda: torch.softmax(point, -2)), 2.5
+    )
 
 
 def hulls() -> Iterator[Row]:
@@ -138,10 +145,10 @@ def second_thread() -> Iterator[Row]:
         z = projective.argmax(scores, mask)
         point, hull = z - torch.randn_like(z), spigot.ConvexHull(projective)
         cases = {
-            f"Eisner argmax, n={n}": lambda: projective.argmax(scores, mask),  # noqa: B023 (called at once)
-            f"MST argmax, n={n}": lambda: free.argmax(scores, mask),  # noqa: B023 (called at once)
-            f"projective marginals, n={n}": lambda: projective.marginals(scores, mask),  # noqa: B023 (called at once)
-            f"hull projection, n={n}": lambda: hull.project(point, mask, start=z),  # noqa: B023 (called at once)
+            f"Eisner argmax, n={n}": lambda: projective.argmax(scores, mask),
+            f"MST argmax, n={n}": lambda: free.argmax(scores, mask),
+            f"projective marginals, n={n}": lambda: projective.marginals(scores, mask),
+            f"hull projection, n={n}": lambda: hull.project(point, mask, start=z),
         }
         for name, case in cases.items():
             one = best(case)

@@ -6,6 +6,10 @@
 
 #include "lanes.hpp"
 
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
 namespace spigot {
 namespace SPIGOT_ARCH {
 
@@ -108,6 +112,62 @@ struct Constant<Wide> {
 template <class V>
 struct Constant<Dual<V>> {
     static Dual<V> of(double value) { return {Constant<V>::of(value), Constant<V>::of(0)}; }
+};
+
+// How to get at one lane of a number.
+template <class V>
+struct Lane {  // Lanes<double>
+    using Scalar = double;
+    static constexpr int count = lane_count<double>;
+    static constexpr bool wide_range = false, has_slope = false;
+    static double get(const V& v, int lane) { return v[lane]; }
+    static void add(V& v, int lane, double x) { v[lane] += x; }
+    static double value(double x) { return x; }
+    static double result(const V& v, int lane) { return v[lane]; }
+};
+template <>
+struct Lane<Dual<Lanes<double>>> {
+    using V = Dual<Lanes<double>>;
+    using Scalar = Dual<double>;
+    static constexpr int count = lane_count<double>;
+    static constexpr bool wide_range = false, has_slope = true;
+    static Scalar get(const V& v, int lane) { return {v.value[lane], v.slope[lane]}; }
+    static void add(V& v, int lane, Scalar x) { v.value[lane] += x.value, v.slope[lane] += x.slope; }
+    static double value(Scalar x) { return x.value; }
+    static double result(const V& v, int lane) { return v.slope[lane]; }
+};
+template <>
+struct Lane<Wide> {
+    using Scalar = Wide;
+    static constexpr int count = 1;
+    static constexpr bool wide_range = true, has_slope = false;
+    static Wide get(const Wide& v, int) { return v; }
+    static void add(Wide& v, int, Wide x) { v += x; }
+    static Wide value(Wide x) { return x; }
+    static double result(const Wide& v, int) { return narrow(v); }
+};
+template <>
+struct Lane<Dual<Wide>> {
+    using V = Dual<Wide>;
+    using Scalar = V;
+    static constexpr int count = 1;
+    static constexpr bool wide_range = true, has_slope = true;
+    static V get(const V& v, int) { return v; }
+    static void add(V& v, int, V x) { v += x; }
+    static Wide value(V x) { return x.value; }
+    static double result(const V& v, int) { return narrow(v.slope); }
+};
+
+// Treats denormal numbers as zero while it lives: they are slow and never matter here.
+class FlushDenormals {
+public:
+#if defined(__SSE2__)
+    FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
+    ~FlushDenormals() { _mm_setcsr(saved_); }
+
+private:
+    unsigned saved_;
+#endif
 };
 
 }  // namespace SPIGOT_ARCH

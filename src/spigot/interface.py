@@ -213,7 +213,7 @@ class _Surrogate(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, grad, *_):
+    def backward(ctx, grad, *_):  # pyright: ignore[reportIncompatibleMethodOverride]
         if grad is None:
             return None, None, None, None
         scores, mask, z, *saved = ctx.saved_tensors

@@ -57,9 +57,7 @@ def structured_hinge(
     return margin + _dot(cost, rival, structure) + missing.masked_fill(~mask, 0).flatten(-structure.event_ndim).sum(-1)
 
 
-def crf_nll(
-    scores: Parts, gold: Parts, structure: AbstractMarginalStructure, *, mask: Mask | None = None
-) -> Values:
+def crf_nll(scores: Parts, gold: Parts, structure: AbstractMarginalStructure, *, mask: Mask | None = None) -> Values:
     r"""Negative log-likelihood of the gold structure: $\log \sum_{z\in\mathcal Z} \exp(s^\top z) - s^\top z^*$.
 
     The gradient is $\mu(s) - z^*$, the marginals less the gold structure.
@@ -76,9 +74,7 @@ def crf_nll(
         tensor(1.3863)
     """
     if not isinstance(structure, AbstractMarginalStructure) or not structure.tractable:
-        raise TypeError(
-            f"crf_nll needs a partition function, and {structure} has none. Use structured_hinge."
-        )
+        raise TypeError(f"crf_nll needs a partition function, and {structure} has none. Use structured_hinge.")
     mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
     _check_gold(gold, scores)
     return structure.log_partition(scores, mask) - _dot(scores, gold.masked_fill(~mask, 0), structure)

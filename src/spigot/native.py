@@ -11,11 +11,11 @@ Example:
 
 import importlib
 import os
-from types import ModuleType
+from typing import Any
 
 from torch import Tensor
 
-kernels: ModuleType | None
+kernels: Any  # the extension module, or None where it was not built
 try:
     kernels = importlib.import_module("spigot._native")
 except ImportError:

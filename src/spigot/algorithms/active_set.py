@@ -1,9 +1,9 @@
 r"""Projection onto $\operatorname{conv}\mathcal Z$ with nothing but an argmax oracle.
 
-Wolfe's method keeps a few structures $z_1, \dots, z_k$ with weights $w$ such that $\mu = \sum_i w_i z_i$. One round asks
-the oracle for the structure that the residual $v - \mu$ likes best. If it gains nothing over $\mu$, then $\mu$ is the
-projection; the gain that is left is the duality gap. Otherwise it joins, the nearest point of the *affine* hull of the
-set is found by a small linear system, and structures whose weight would turn negative leave.
+Wolfe's method keeps a few structures $z_1, \dots, z_k$ with weights $w$ such that $\mu = \sum_i w_i z_i$. One round
+asks the oracle for the structure that the residual $v - \mu$ likes best. If it gains nothing over $\mu$, then $\mu$ is
+the projection; the gain that is left is the duality gap. Otherwise it joins, the nearest point of the *affine* hull of
+the set is found by a small linear system, and structures whose weight would turn negative leave.
 
 All arithmetic is in float64, whatever the dtype of the point.
 

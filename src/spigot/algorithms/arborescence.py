@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.checks import impossible_error
-from spigot.algorithms.faults import TREES, raise_tree_fault
+from spigot.algorithms.kernels import TREES, flatten, tree_argmax
 from spigot.algorithms.reduce import refuse_nan
 from spigot.algorithms.words import (
     arcs_from_heads,
@@ -29,17 +29,12 @@ def nonprojective_argmax(scores: Tensor, mask: Tensor, single_root: bool) -> Ten
     """The best tree of each `(n, n)` instance. Ties go to the first head; tensors elsewhere are decoded on the CPU."""
     n = scores.shape[-1]
     kind = "nonprojective-single" if single_root else "nonprojective"
-    flat, exists = scores.reshape(-1, n, n), mask.reshape(-1, n, n)
     if native.serves(scores):
-        flat, exists = flat.contiguous(), exists.contiguous()
-        z = torch.empty_like(flat)
-        fault = native.kernels.tree_argmax(flat, exists, kind, z, torch.get_num_threads())
-        raise_tree_fault(fault, scores, kind)
-        return z.reshape(scores.shape)
+        return tree_argmax(scores, mask, kind)
     arcs = tree_arcs(mask)
     refuse_nan(scores, arcs, 2)
     refuse_headless(arcs)
-    exists = arcs.reshape(flat.shape)
+    flat, exists = flatten(scores, 2), flatten(arcs, 2)
     order, lengths = compact_words(exists)
     arcs = reorder(exists, order)
     safe = finite_scores(reorder(flat, order), arcs).cpu().numpy()

@@ -24,7 +24,9 @@ def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str =
         raise ValueError(f"mask is on {mask.device} and {what} on {parts.device}; move one to the other.")
     if mask.shape == parts.shape:
         return mask
-    fits = mask.ndim <= parts.ndim and all(m in (1, p) for m, p in zip(mask.shape[::-1], parts.shape[::-1], strict=False))
+    fits = mask.ndim <= parts.ndim and all(
+        m in (1, p) for m, p in zip(mask.shape[::-1], parts.shape[::-1], strict=False)
+    )
     if not fits or mask.shape[mask.ndim - event_ndim :] != parts.shape[parts.ndim - event_ndim :]:
         raise ValueError(f"mask has shape {tuple(mask.shape)} and {what} {tuple(parts.shape)}; they must be equal.")
     return mask.expand_as(parts)
@@ -68,6 +70,6 @@ def impossible_error(index: int, batch: tuple[int, ...], structure: str) -> Valu
     return ValueError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more arcs.")
 
 
-def infinite_error(index: int, batch: tuple[int, ...]) -> ValueError:
-    """A point that has no nearest point."""
-    return ValueError(f"points of {instance_name(index, batch)} are infinite; a projection needs finite points.")
+def infinite_error(index: int, batch: tuple[int, ...], what: str = "points") -> ValueError:
+    """Infinities that leave no answer: a point without a nearest point, a sum without an end."""
+    return ValueError(f"{what} of {instance_name(index, batch)} are infinite; they must be finite here.")

@@ -15,7 +15,9 @@ def one_of(scores: Tensor, mask: Tensor) -> Tensor:
     values = scores.masked_fill(~mask, -torch.inf)
     best = mask & (values == values.amax(-1, keepdim=True))
     first = best.to(torch.uint8).argmax(-1, keepdim=True)
-    return torch.zeros_like(scores, memory_format=torch.contiguous_format).scatter(-1, first, best.any(-1, keepdim=True).to(scores.dtype))
+    return torch.zeros_like(scores, memory_format=torch.contiguous_format).scatter(
+        -1, first, best.any(-1, keepdim=True).to(scores.dtype)
+    )
 
 
 @one_of.register_fake

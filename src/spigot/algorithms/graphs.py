@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.faults import raise_fault
+from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.reduce import masked_logsumexp, refuse_nan
 
 
@@ -23,20 +23,17 @@ def graph_argmax(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> 
     """The best graph of each `(n, n, 1 + l)` instance. A part that gains nothing is left out; ties go to the first."""
     if scores.numel() == 0:
         return torch.zeros_like(scores)
-    n, width = scores.shape[-2:]
+    flat = flatten(scores, 3)
     if native.serves(scores):
-        flat = scores.reshape(-1, n, n, width).contiguous()
-        exists = mask.reshape(-1, n, n, width).contiguous()
         z = torch.empty_like(flat)
-        roles = torch.zeros(width - 1, dtype=torch.bool)
+        roles = torch.zeros(scores.shape[-1] - 1, dtype=torch.bool)
         roles[list(deterministic)] = True
-        fault = native.kernels.graph_argmax(flat, exists, roles, z, torch.get_num_threads())
+        fault = native.kernels.graph_argmax(flat, flatten(mask, 3), roles, z, torch.get_num_threads())
         raise_fault(fault, scores, 3, "scores")
         return z.reshape(scores.shape)
     refuse_nan(scores, mask, 3)
-    exists = graph_parts(mask).reshape(-1, n, n, width)
-    flat = scores.reshape(-1, n, n, width).double()
-    return graph_reference(flat, exists, tuple(deterministic)).to(scores.dtype).reshape(scores.shape)
+    z = graph_reference(flat.double(), flatten(graph_parts(mask), 3), tuple(deterministic))
+    return z.to(scores.dtype).reshape(scores.shape)
 
 
 @graph_argmax.register_fake
@@ -70,8 +67,10 @@ def graph_reference(
     off = ~torch.eye(n, dtype=torch.bool, device=scores.device)
     kept = (value > 0) & off
     gain = torch.where(kept, value, 0.0).sum(-1)
-    used = torch.zeros_like(scores[..., 1:]).scatter(-1, label.unsqueeze(-1), kept.unsqueeze(-1).to(scores.dtype)) if labels else z[..., 1:]
-    if deterministic and labels:
+    used = torch.zeros_like(scores[..., 1:])
+    if labels:
+        used.scatter_(-1, label.unsqueeze(-1), kept.unsqueeze(-1).to(scores.dtype))
+    if deterministic:
         clash = (used[..., list(deterministic)].sum(-2) > 1).any(-1)
         for b, i in clash.nonzero().tolist():
             used[b, i], gain[b, i] = _assign(scores[b, i], exists[b, i] & off[i, :, None], deterministic)
@@ -101,12 +100,15 @@ def _assign(scores: Tensor, exists: Tensor, deterministic: tuple[int, ...]) -> t
         if gain[row, column] > 0:
             chosen[row] = 0
             chosen[row, roles[column]] = 1
-            total = total + gain[row, column]
+            total = total + float(gain[row, column])
     return chosen, total
 
 
 def graph_log_partition(scores: Float[Tensor, "*batch n n c"], exists: Bool[Tensor, "*batch n n c"]) -> Tensor:
-    r"""$\log Z = \sum_i \log(1 + e^{s_i} \prod_j (1 + e^{a_{ij}}))$, with $a_{ij} = s_{ij} + \log\sum_\ell e^{s_{ij\ell}}$."""
+    r"""$\log Z = \sum_i \log(1 + e^{s_i} \prod_j (1 + e^{a_{ij}}))$.
+
+    Here $a_{ij} = s_{ij} + \log\sum_\ell e^{s_{ij\ell}}$ is an arc with its labels summed out.
+    """
     predicate, arcs, _ = _energies(scores, exists)
     total = predicate + torch.nn.functional.softplus(arcs).sum(-1)
     return torch.where(total.isneginf(), 0.0, torch.nn.functional.softplus(total)).sum(-1)

@@ -1,4 +1,4 @@
-r"""Projections onto products of simplices: plain rows, the heads of each word (Eq. 5), the labels of each arc (Eq. 6)."""
+"""Projections onto products of simplices: rows, the heads of each word (Eq. 5), the labels of each arc (Eq. 6)."""
 
 import torch
 from jaxtyping import Bool, Float
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.checks import infinite_error
-from spigot.algorithms.faults import raise_fault
+from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.reduce import refuse_nan
 from spigot.algorithms.words import refuse_headless, tree_arcs
 
@@ -37,10 +37,9 @@ def project_simplex(point: Tensor, mask: Tensor) -> Tensor:
     if point.numel() == 0:
         return torch.zeros_like(point)
     if native.serves(point):
-        width = point.shape[-1]
-        source, exists = point.reshape(-1, width).contiguous(), mask.reshape(-1, width).contiguous()
+        source = flatten(point, 1)
         result = torch.empty_like(source)
-        fault = native.kernels.project_rows(source, exists, result, torch.get_num_threads())
+        fault = native.kernels.project_rows(source, flatten(mask, 1), result, torch.get_num_threads())
         raise_fault(fault, point, 1, "points")
         return result.reshape(point.shape)
     refuse_nan(point, mask, 1, "points")
@@ -60,10 +59,9 @@ def project_heads(point: Tensor, mask: Tensor) -> Tensor:
     if point.numel() == 0:
         return torch.zeros_like(point)
     if native.serves(point):
-        n = point.shape[-1]
-        source, exists = point.reshape(-1, n, n).contiguous(), mask.reshape(-1, n, n).contiguous()
+        source = flatten(point, 2)
         result = torch.empty_like(source)
-        fault = native.kernels.project_heads(source, exists, result, torch.get_num_threads())
+        fault = native.kernels.project_heads(source, flatten(mask, 2), result, torch.get_num_threads())
         raise_fault(fault, point, 2, "points")
         return result.reshape(point.shape)
     mask = tree_arcs(mask)
@@ -90,10 +88,9 @@ def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
     if point.numel() == 0:
         return torch.zeros_like(point)
     if native.serves(point):
-        n, width = point.shape[-2], point.shape[-1]
-        source, exists = point.reshape(-1, n, n, width).contiguous(), mask.reshape(-1, n, n, width).contiguous()
+        source = flatten(point, 3)
         result = torch.empty_like(source)
-        fault = native.kernels.project_arc_labels(source, exists, result, sequential, torch.get_num_threads())
+        fault = native.kernels.project_arc_labels(source, flatten(mask, 3), result, sequential, torch.get_num_threads())
         raise_fault(fault, point, 3, "points")
         return result.reshape(point.shape)
     return arc_labels_reference(point, mask, sequential)

@@ -1,11 +1,11 @@
-"""Projection onto the hull of dependency trees in the native kernels: the active set of `active_set.py`, lane by lane."""
+"""Projection onto the hull of dependency trees: the search of `active_set.py` in the native kernels."""
 
 import torch
 from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.active_set import MAX_ROUNDS, TOLERANCE, HullResult, PackedSupport
-from spigot.algorithms.faults import raise_tree_fault
+from spigot.algorithms.kernels import flatten, raise_tree_fault
 
 
 def project_tree_hull(point: Tensor, mask: Tensor, start: Tensor | None, kind: str) -> HullResult:
@@ -17,10 +17,8 @@ def project_tree_hull(point: Tensor, mask: Tensor, start: Tensor | None, kind: s
         start: A tree for each instance to begin with; the best for `point` if omitted.
         kind: "projective" or "nonprojective", and "-single" behind it for a single root.
     """
-    n = point.shape[-1]
-    flat = (-1, n, n)
-    source, exists = point.reshape(flat).contiguous(), mask.reshape(flat).contiguous()
-    first = None if start is None else start.reshape(flat).to(point.dtype).contiguous()
+    source, exists = flatten(point, 2), flatten(mask, 2)
+    first = None if start is None else flatten(start.to(point.dtype), 2)
     projected = torch.empty_like(source)
     gap = source.new_empty(len(source), dtype=torch.float64)
     fault, *support = native.kernels.project_tree_hull(

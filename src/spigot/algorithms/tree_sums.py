@@ -11,7 +11,7 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.checks import impossible_error
 from spigot.algorithms.eisner import inside_reference
-from spigot.algorithms.faults import TREES, raise_tree_fault
+from spigot.algorithms.kernels import TREES, flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference
 from spigot.algorithms.reduce import refuse_nan
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
@@ -40,15 +40,11 @@ def tree_marginals(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
 
 
 def _reference(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
-    n = scores.shape[-1]
-    order, lengths = compact_words(arcs.reshape(-1, n, n))
+    exists = flatten(arcs, 2)
+    order, lengths = compact_words(exists)
     function = REFERENCE[kind.removesuffix("-single")]
-    values = function(
-        reorder(scores.reshape(-1, n, n).double(), order),
-        reorder(arcs.reshape(-1, n, n), order),
-        lengths,
-        kind.endswith("-single"),
-    )
+    safe = reorder(flatten(scores, 2).double(), order)
+    values = function(safe, reorder(exists, order), lengths, kind.endswith("-single"))
     return values.to(scores.dtype).reshape(scores.shape[:-2])
 
 
@@ -78,8 +74,7 @@ _checked_arcs.register_autograd(
 @torch.library.custom_op("spigot::tree_sums", mutates_args=())
 def _tree_sums(scores: Tensor, mask: Tensor, kind: str, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
-    n = scores.shape[-1]
-    flat, exists = scores.reshape(-1, n, n).contiguous(), mask.reshape(-1, n, n).contiguous()
+    flat, exists = flatten(scores, 2), flatten(mask, 2)
     log_partition = flat.new_empty(len(flat))
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     fault = native.kernels.tree_sums(
@@ -118,12 +113,11 @@ _tree_sums.register_autograd(_backward, setup_context=_save)
 @torch.library.custom_op("spigot::tree_hessian", mutates_args=())
 def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, kind: str) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
-    n = scores.shape[-1]
-    shape = (-1, n, n)
-    flat, exists = scores.reshape(shape).contiguous(), mask.reshape(shape).contiguous()
-    along = direction.reshape(shape).contiguous()
+    flat = flatten(scores, 2)
     result = torch.empty_like(flat)
-    fault = native.kernels.tree_hessian(flat, exists, along, kind, result, torch.get_num_threads())
+    fault = native.kernels.tree_hessian(
+        flat, flatten(mask, 2), flatten(direction, 2), kind, result, torch.get_num_threads()
+    )
     raise_tree_fault(fault, scores, kind)
     return result.reshape(scores.shape)
 

@@ -83,6 +83,4 @@ class Spigot(AbstractSurrogate):
                 projected, gap = solution.point, solution.gap
             else:
                 projected, gap = polytope.project(stepped, mask), None
-        return explanation(
-            z, grad, z - projected, structure.event_ndim, stepped=stepped, projected=projected, gap=gap
-        )
+        return explanation(z, grad, z - projected, structure.event_ndim, stepped=stepped, projected=projected, gap=gap)

@@ -99,7 +99,9 @@ class ConvexHull(AbstractPolytope):
         ndim = self.structure.event_ndim
         mask = check_parts(point, mask, ndim, "point") & self.structure.everything(point)
         if start is not None and start.shape != point.shape:
-            raise ValueError(f"start has shape {tuple(start.shape)} and point {tuple(point.shape)}; they must be equal.")
+            raise ValueError(
+                f"start has shape {tuple(start.shape)} and point {tuple(point.shape)}; they must be equal."
+            )
         result = solve_hull(self.structure, point, mask, start)
         batch = point.shape[: point.ndim - ndim]
         return HullSolution(result.point.reshape(point.shape), result.gap.reshape(batch), result.support, ndim)
@@ -132,7 +134,9 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
         return project_tree_hull(point, mask, start, structure.hull_kernel)
     if start is None:
         start = structure.argmax(point, mask)
-    return project_hull(point.reshape(flat), mask.reshape(flat), start.reshape(flat), structure.argmax, tuple(point.shape))
+    return project_hull(
+        point.reshape(flat), mask.reshape(flat), start.reshape(flat), structure.argmax, tuple(point.shape)
+    )
 
 
 _compiled: list[AbstractStructure] = []
@@ -150,8 +154,8 @@ def _compiled_handle(structure: AbstractStructure) -> int:
 def _hull_operator(
     point: Tensor, mask: Tensor, start: Tensor | None, handle: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    projected, gap, support = _solve_hull(_compiled[handle], point, mask, start)
-    return projected, gap, *support
+    projected, gap, (offsets, weights, starts, indices, values) = _solve_hull(_compiled[handle], point, mask, start)
+    return projected, gap, offsets, weights, starts, indices, values
 
 
 @_hull_operator.register_fake

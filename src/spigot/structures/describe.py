@@ -8,7 +8,7 @@ from spigot.types import Mask, Parts
 
 
 def arc_mask(lengths: Tensor, size: int | None) -> Mask:
-    """Arcs `(*batch, n, n)` of sentences of these lengths, the root excluded: no padding, no loops, none into the root."""
+    """Arcs `(*batch, n, n)` of sentences of these lengths: no padding, no loops, none into the root."""
     n = padded_size(lengths, size)
     position = torch.arange(n, device=lengths.device)
     inside = position <= lengths.unsqueeze(-1)
@@ -34,9 +34,7 @@ def tree_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool
     words = existing_words(arcs)
     return [
         _tree_violations(values, exists, [w for w in range(1, n) if is_word[w]], single_root, projective)
-        for values, exists, is_word in zip(
-            z.reshape(-1, n, n).tolist(), arcs.tolist(), words.tolist(), strict=True
-        )
+        for values, exists, is_word in zip(z.reshape(-1, n, n).tolist(), arcs.tolist(), words.tolist(), strict=True)
     ]
 
 

@@ -103,7 +103,11 @@ class SemanticGraphs(AbstractMarginalStructure):
         labelled: Float[Tensor, "*batch n n l"] | Bool[Tensor, "*batch n n l"],
     ) -> Tensor:
         """One tensor of parts from three; scores, masks and z alike. What cannot exist becomes zero."""
-        if labelled.shape[-1] != self.labels or arcs.shape != labelled.shape[:-1] or predicates.shape != arcs.shape[:-1]:
+        if (
+            labelled.shape[-1] != self.labels
+            or arcs.shape != labelled.shape[:-1]
+            or predicates.shape != arcs.shape[:-1]
+        ):
             raise ValueError(
                 f"predicates {tuple(predicates.shape)}, arcs {tuple(arcs.shape)} and labelled {tuple(labelled.shape)} "
                 f"do not fit (*batch, n), (*batch, n, n) and (*batch, n, n, {self.labels})."
@@ -122,7 +126,9 @@ class SemanticGraphs(AbstractMarginalStructure):
         mask = check_parts(parts, mask, 3, what)
         n, m, width = parts.shape[-3:]
         if n != m or n == 0 or width != 1 + self.labels:
-            raise ValueError(f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, n, {1 + self.labels}), n >= 1.")
+            raise ValueError(
+                f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, n, {1 + self.labels}), n >= 1."
+            )
         return mask
 
     def _summable(self, scores: Parts, mask: Mask | None, verb: str) -> Mask:
@@ -136,7 +142,9 @@ class SemanticGraphs(AbstractMarginalStructure):
     def _violations(self, z: Tensor, exists: Tensor) -> list[str]:
         found = []
         for i, j, c in ((z != 0) & ((z != 1) | ~exists)).nonzero().tolist():
-            name = f"predicate {i}" if i == j and c == 0 else f"arc {i}->{j}" if c == 0 else f"label {c - 1} of {i}->{j}"
+            name = (
+                f"predicate {i}" if i == j and c == 0 else f"arc {i}->{j}" if c == 0 else f"label {c - 1} of {i}->{j}"
+            )
             value = float(z[i, j, c])
             found.append(f"{name} is not in the mask" if not exists[i, j, c] else f"{name} is {value:g}, not 0 or 1")
         predicates, arcs, labelled = (part != 0 for part in self.unpack(z))

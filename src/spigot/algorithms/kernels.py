@@ -1,12 +1,13 @@
-"""What a kernel found wrong, turned into the library's errors."""
+"""Calling the native kernels: batch axes flattened on the way in, faults turned into errors on the way out."""
 
+import torch
 from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.checks import headless_error, impossible_error, infinite_error, nan_error
 
 Fault = tuple[int, int, int, int, int]
-"""Kind, flat instance, and up to three indices of a part."""
+"""What a kernel found wrong: its kind, the flat instance, and up to three indices of a part."""
 
 TREES = {
     "projective": "projective tree",
@@ -14,6 +15,23 @@ TREES = {
     "nonprojective": "tree",
     "nonprojective-single": "tree with a single root",
 }
+"""The kinds of trees that the kernels know, in words."""
+
+
+def flatten(parts: Tensor, event_ndim: int) -> Tensor:
+    """The tensor as kernels take it: one batch axis, contiguous."""
+    shape = parts.shape[parts.ndim - event_ndim :]
+    batch = parts.shape[: parts.ndim - event_ndim].numel()
+    return parts.reshape(batch, *shape).contiguous()
+
+
+def tree_argmax(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
+    """The best tree of each `(n, n)` instance."""
+    flat = flatten(scores, 2)
+    z = torch.empty_like(flat)
+    fault = native.kernels.tree_argmax(flat, flatten(mask, 2), kind, z, torch.get_num_threads())
+    raise_tree_fault(fault, scores, kind)
+    return z.reshape(scores.shape)
 
 
 def raise_fault(fault: Fault | None, parts: Tensor, event_ndim: int, what: str, structure: str = "structure") -> None:
@@ -22,13 +40,12 @@ def raise_fault(fault: Fault | None, parts: Tensor, event_ndim: int, what: str, 
         return
     kind, instance, *part = fault
     batch = tuple(parts.shape[: parts.ndim - event_ndim])
-    assert native.kernels is not None
     if kind == native.kernels.FAULT_NAN:
         raise nan_error(instance, batch, tuple(part[:event_ndim]), what)
     if kind == native.kernels.FAULT_HEADLESS:
         raise headless_error(instance, batch, part[0])
     if kind == native.kernels.FAULT_INFINITE:
-        raise infinite_error(instance, batch)
+        raise infinite_error(instance, batch, what)
     raise impossible_error(instance, batch, structure)
 
 
