@@ -213,9 +213,7 @@ def marginals_equal_the_mean(case: StructureCase, dtype: torch.dtype) -> None:
         mu = case.marginal.marginals(scores, mask)
         pairs = zip(case.flat(scores), case.flat(mask), strict=True)
         theirs = torch.stack([brute.marginals(case.vertices(m), s) for s, m in pairs])
-        # A probability is as exact as the scores: float32 scores of size 1000 are rounded by 6e-5 each.
-        atol = close(dtype) * (max(1.0, scale) if dtype == torch.float32 else 1)
-        torch.testing.assert_close(mu.double(), theirs, rtol=0, atol=atol)
+        torch.testing.assert_close(mu.double(), theirs, rtol=0, atol=close(dtype))
         assert mu.min() >= 0
         assert mu.max() <= 1
 

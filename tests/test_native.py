@@ -218,6 +218,34 @@ def test_sizes_around_the_vector_width(n: int) -> None:
             torch.testing.assert_close(fast, slow, rtol=0, atol=1e-10 if dtype == torch.float64 else 2e-5)
 
 
+@compiled
+@pytest.mark.parametrize("projective", [True, False])
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_sentences_are_the_same_alone_and_in_a_batch(projective: bool, single_root: bool, dtype: torch.dtype) -> None:
+    """Kernels may pack sentences of like length together; not one bit may depend on the company."""
+    trees = pick(projective, single_root)
+    generator = torch.Generator().manual_seed(1)
+    lengths = torch.randint(0, 40, (35,), generator=generator)
+    mask = trees.mask(lengths, size=40)
+    scores = torch.randn(mask.shape, generator=generator, dtype=torch.float64).to(dtype).masked_fill(~mask, torch.nan)
+
+    def results(s: Tensor, m: Tensor) -> list[Tensor]:
+        leaf = s.clone().requires_grad_()
+        mu = trees.marginals(leaf, m)
+        mu.backward(torch.sin(9 * s))
+        assert leaf.grad is not None
+        gradient = trees.relaxation.project(s, m)
+        return [trees.argmax(s, m), trees.log_partition(s, m), mu.detach(), leaf.grad, gradient]
+
+    whole = results(scores, mask)
+    for index, length in enumerate(lengths.tolist()):
+        n = length + 1
+        alone = results(scores[index, :n, :n], mask[index, :n, :n])
+        for one, many in zip(alone, whole, strict=True):
+            assert torch.equal(one, many[index] if one.ndim == 0 else many[index, :n, :n])
+
+
 def run(*arguments: str, **environment: str) -> str:
     """Run Python; on failure show what it said."""
     done = subprocess.run(

@@ -81,6 +81,34 @@ def test_decoder_against_enumeration(seed: int, deterministic: tuple[int, ...], 
     assert torch.equal(z, members[brute.values(members, scores).argmax()])
 
 
+def test_determinism_against_assignment() -> None:
+    """A second algorithm: rows are arguments; columns are the deterministic roles, and a free column for each row."""
+    from scipy.optimize import linear_sum_assignment
+
+    generator = torch.Generator().manual_seed(6)
+    words, labels, deterministic = 9, 6, (0, 2, 3, 5)
+    graphs = SemanticGraphs(labels, deterministic)
+    scores = torch.randn(12, words + 1, words + 1, 1 + labels, generator=generator, dtype=torch.float64)
+    scores[..., 1 + 2] += 2  # everybody wants role 2
+    z = graphs.argmax(scores)
+    assert graphs.contains(z).all()
+    total = (z * scores).sum((1, 2, 3))
+    others = [role for role in range(labels) if role not in deterministic]
+    for instance in range(12):
+        best = 0.0
+        for i in range(words + 1):
+            arguments = [j for j in range(1, words + 1) if j != i]
+            s = scores[instance, i, arguments]
+            once = s[:, :1] + s[:, [1 + role for role in deterministic]]
+            free = (s[:, 0] + s[:, [1 + role for role in others]].amax(1)).clamp(min=0)
+            private = torch.full((len(arguments), len(arguments)), -1e6, dtype=torch.float64)
+            private[range(len(arguments)), range(len(arguments))] = free
+            gain = torch.cat([once, private], 1)
+            rows, columns = linear_sum_assignment(gain.numpy(), maximize=True)
+            best += max(0.0, float(scores[instance, i, i, 0] + gain[rows, columns].sum()))
+        assert float(total[instance]) == pytest.approx(best)
+
+
 @pytest.mark.parametrize("deterministic", [(0, 1), (0,)])
 def test_ties_keep_determinism(deterministic: tuple[int, ...]) -> None:
     mask = one_predicate(4, 2)
