@@ -56,9 +56,10 @@ inline Wide operator+(Wide a, Wide b) {
 inline Wide operator-(Wide a, Wide b) { return a + -b; }
 inline Wide& operator+=(Wide& a, Wide b) { return a = a + b; }
 
-// e^x for any x.
+// e^x for x <= 0. Below -5e11 all numbers are the same, so that the exponents of many can be added up.
 inline Wide wide_exp(double x) {
     if (x == minus_infinity<double>) return {0, wide_zero_exponent};
+    if (x < -5e11) x = -5e11;
     const double k = std::nearbyint(x * 1.4426950408889634);
     const double r = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
     return wide(std::exp(r), static_cast<int64_t>(k));

@@ -13,7 +13,8 @@
 namespace spigot {
 namespace SPIGOT_ARCH {
 
-constexpr int64_t rare_root_exponent = int64_t{1} << 40;  // a root weight of 2^-this leaves only trees with one root
+// A root weight of 2^-this leaves only trees with one root: beyond what wide_exp makes of 500 words together.
+constexpr int64_t rare_root_exponent = int64_t{1} << 50;
 
 // What one call wants of each sentence.
 template <class T>
@@ -220,11 +221,14 @@ uint32_t nonprojective_sums(const TreeSumJob<T>& job, const int32_t* group, int 
             good = good && z.mantissa > 0;
             log += wide_log(z);
         } else {
-            for (int k = 1; k <= length; ++k) {
-                const double pivot = L::value(L::get(tree.pivots[k], lane));
-                good = good && pivot > 1e-150;
-                log += std::log(pivot);
+            // Weights are at most one. What underflowed is below 1e-307 and has been divided by no more than the pivots
+            // multiplied together, so it does not matter if neither that product nor the total is tiny.
+            double others = 0;
+            for (int k = length; k >= 1; --k) {
+                others = log - shift[lane];
+                log += std::log(L::value(L::get(tree.pivots[k], lane)));
             }
+            good = others > -276 && log - shift[lane] > -276;
         }
         if (good) fine |= 1u << lane;
         log_total[lane] = log;
