@@ -159,6 +159,18 @@ def test_minus_infinity_has_no_probability(case: StructureCase, dtype: torch.dty
     assert not back[forbidden].any()
 
 
+@pytest.mark.parametrize("structure", [OneOf(), *TREES], ids=str)
+def test_members_without_any_probability(structure: AbstractMarginalStructure) -> None:
+    """Every member is scored minus infinity: the sum is empty, but the mask is not to blame and a member exists."""
+    scores = torch.zeros(2, 3) if structure.event_ndim == 1 else torch.zeros(2, 3, 3)
+    scores[1] = -torch.inf
+    z = structure.argmax(scores)
+    assert structure.contains(z).all()
+    assert structure.log_partition(scores)[0].isfinite()
+    assert structure.log_partition(scores)[1] == -torch.inf
+    assert not structure.marginals(scores)[1].any()
+
+
 @every_tree
 def test_an_unmasked_arc_at_minus_1e8_beats_a_masked_one(trees: Trees) -> None:
     for dtype in (torch.float32, torch.float64):
