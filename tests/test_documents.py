@@ -1,0 +1,127 @@
+"""The documents are true: their code runs, and what they list is what the library has."""
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+import spigot
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def my_network(z: Tensor) -> Tensor:
+    """The network that the README leaves to the reader."""
+    return (z * torch.arange(z.numel()).reshape(z.shape).to(z)).sum()
+
+
+def blocks(text: str) -> Iterator[tuple[str, str, int]]:
+    """Language, code and first line of each block."""
+    for found in BLOCK.finditer(text):
+        yield found[1], found[2], text[: found.start(2)].count("\n")
+
+
+def run(document: Path) -> int:
+    """Run every block in order, in one namespace; returns how many there were."""
+    text = document.read_text(encoding="utf-8")
+    namespace = {"__name__": "document", "my_network": my_network}
+    # An explicit traceback limit of doctest would hide where; report failures as exceptions instead.
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    count = 0
+    for language, code, line in blocks(text):
+        count += 1
+        if language == "python":
+            exec(compile("\n" * line + code, str(document), "exec"), namespace)
+        else:
+            parsed = doctest.DocTestParser().get_doctest(code, namespace, document.name, str(document), line)
+            report: list[str] = []
+            outcome = runner.run(parsed, out=report.append, clear_globs=False)
+            assert outcome.failed == 0, "".join(report)
+            namespace = parsed.globs
+    return count
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_code_in_documents_runs(document: Path) -> None:
+    run(document)
+
+
+def test_a_wrong_document_is_found(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.md"
+    wrong.write_text("```pycon\n>>> 1 + 1\n3\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="Expected"):
+        run(wrong)
+    wrong.write_text("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        run(wrong)
+
+
+def test_the_readme_shows_the_layer() -> None:
+    """The block that a reader copies first does what its comments say."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    language, code, _ = next(blocks(text))
+    assert language == "python"
+    namespace: dict[str, Tensor] = {"my_network": my_network}  # pyright: ignore[reportAssignmentType]
+    exec(code, namespace)
+    scores, z, mask = namespace["scores"], namespace["z"], namespace["mask"]
+    trees = spigot.ProjectiveTrees()
+    assert trees.contains(z.detach(), mask).all()
+    g = torch.autograd.grad(my_network(leaf := z.detach().requires_grad_()), leaf)[0].masked_fill(~mask, 0)
+    expected = z.detach() - spigot.HeadSimplex().project(z.detach() - g, mask)
+    assert scores.grad is not None
+    torch.testing.assert_close(scores.grad, expected)
+
+
+def table(section: str) -> set[str]:
+    """The names in the first column of the table under a heading of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    body = text.split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return set(re.findall(r"^\| `(\w+)\(", body, re.MULTILINE))
+
+
+def public(kind: type) -> set[str]:
+    """The concrete public classes of a kind."""
+    found = {name: getattr(spigot, name) for name in spigot.__all__}
+    return {
+        name
+        for name, value in found.items()
+        if isinstance(value, type) and issubclass(value, kind) and not name.startswith("Abstract")
+    }
+
+
+def test_tables_list_every_structure_and_estimator() -> None:
+    assert table("Structures") == public(spigot.AbstractStructure)
+    assert table("Estimators") == public(spigot.AbstractEstimator)
+
+
+def test_table_of_estimators_says_which_are_hard() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in public(spigot.AbstractEstimator):
+        (row,) = re.findall(rf"^\| `{name}\(.*$", text, re.MULTILINE)
+        assert ("| hard |" in row) == getattr(spigot, name).hard
+        assert ("| soft |" in row) != getattr(spigot, name).hard
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^::: spigot\.(\w+)$", text, re.MULTILINE)
+    assert sorted(listed) == sorted(spigot.__all__)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n", 1)[1]
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f": {page.name}\n" in navigation, page.name
+
+
+@pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    """Links within the repository; the site's own are checked when it is built."""
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
+        assert (ROOT / target).exists(), target
