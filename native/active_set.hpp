@@ -96,48 +96,60 @@ private:
         if (!factor_.append(common_.data(), length + 1.0)) return false;
         heads_.reserve(int64_t{count_ + 1} * size_);
         weights_.reserve(count_ + 1);
-        worth_.reserve(count_ + 1);
-        double worth = 0;
         for (int m = 1; m <= length; ++m) {
             const int arc = rival[m] * size_ + m;
-            worth += target_[arc];
             if (!listed_[arc]) listed_[arc] = 1, touched_[touched_count_++] = arc;
         }
         std::memcpy(heads_.data() + int64_t{count_} * size_, rival, sizeof(int32_t) * size_);
         weights_[count_] = count_ ? 0 : 1;
-        worth_[count_++] = worth;
+        if (!count_++) mix();
         settle();
         return true;
     }
 
-    // Moves the weights to the nearest point of the affine hull, dropping trees on the way while any would turn negative.
+    // Moves the weights to the nearest point of the affine hull, dropping trees on the way while any would turn negative. The
+    // step is solved for, not the weights themselves: it is small where the point is far away, and keeps its digits.
     void settle() {
         while (true) {
-            goal_.reserve(count_);
+            step_.reserve(count_);
             ones_.reserve(count_);
-            double goal_sum = 0, ones_sum = 0;
-            for (int t = 0; t < count_; ++t) goal_[t] = worth_[t], ones_[t] = 1;
-            factor_.solve(goal_.data());
+            double top = minus_infinity<double>;
+            for (int t = 0; t < count_; ++t) {
+                const int32_t* tree = heads(t);
+                double worth = 0;
+                for (int m = 1; m <= length; ++m) worth += residual(tree[m], m);
+                step_[t] = worth;
+                top = worth > top ? worth : top;
+            }
+            for (int t = 0; t < count_; ++t) step_[t] -= top, ones_[t] = 1;
+            factor_.solve(step_.data());
             factor_.solve(ones_.data());
-            for (int t = 0; t < count_; ++t) goal_sum += goal_[t], ones_sum += ones_[t];
-            const double shift = (1 - goal_sum) / ones_sum;
+            double step_sum = 0, ones_sum = 0;
+            for (int t = 0; t < count_; ++t) step_sum += step_[t], ones_sum += ones_[t];
             double room = 1;
             int leaves = -1;
             for (int t = 0; t < count_; ++t) {
-                goal_[t] += shift * ones_[t];
-                if (goal_[t] > 1e-14) continue;
-                const double here = weights_[t] > 0 ? weights_[t] / (weights_[t] - goal_[t]) : 0;
+                step_[t] -= ones_[t] * (step_sum / ones_sum);
+                if (weights_[t] + step_[t] > 1e-14) continue;
+                const double here = weights_[t] > 0 && step_[t] < 0 ? weights_[t] / -step_[t] : 0;
                 if (leaves < 0 || here < room) room = here, leaves = t;
             }
+            if (room > 1) room = 1;
+            double sum = 0;
             for (int t = 0; t < count_; ++t) {
-                weights_[t] += room * (goal_[t] - weights_[t]);
-                if (weights_[t] < 0) weights_[t] = 0;
+                weights_[t] += room * step_[t];
+                if (weights_[t] < 0 || t == leaves) weights_[t] = 0;
+                sum += weights_[t];
             }
-            if (leaves < 0) break;
+            for (int t = 0; t < count_; ++t) weights_[t] /= sum;
+            mix();
+            if (leaves < 0 || count_ == 1) break;
             drop(leaves);
-            for (int t = count_ - 1; t >= 0; --t)
-                if (weights_[t] <= 1e-14 && goal_[t] <= 1e-14 && count_ > 1) drop(t);
         }
+    }
+
+    // The point that the weights make of the trees.
+    void mix() {
         for (int i = 0; i < touched_count_; ++i) mu_[touched_[i]] = 0;
         for (int t = 0; t < count_; ++t) {
             const int32_t* tree = heads(t);
@@ -148,9 +160,8 @@ private:
     void drop(int gone) {
         for (int t = gone; t + 1 < count_; ++t) {
             weights_[t] = weights_[t + 1];
-            worth_[t] = worth_[t + 1];
-            goal_[t] = goal_[t + 1];
-            std::memcpy(heads_.data() + int64_t{t} * size_, heads_.data() + int64_t{t + 1} * size_, sizeof(int32_t) * size_);
+            std::memcpy(heads_.data() + int64_t{t} * size_, heads_.data() + int64_t{t + 1} * size_,
+                        sizeof(int32_t) * size_);
         }
         --count_;
         factor_.remove(gone);
@@ -168,7 +179,7 @@ private:
 
     int size_ = 0, count_ = 0, touched_count_ = 0, removals_ = 0;
     double tolerance_ = 0;
-    Growable<double> target_, mu_, weights_, worth_, goal_, ones_, common_;
+    Growable<double> target_, mu_, weights_, step_, ones_, common_;
     Growable<int32_t> heads_, touched_;
     Growable<uint8_t> listed_;
     Factor factor_;

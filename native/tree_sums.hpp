@@ -317,7 +317,17 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
             auto* alone_along = direction ? more.take<Lanes<double>>(static_cast<size_t>(own) * own) : nullptr;
             pack_scores(job.arcs, words, group + lane, 1, own, minus_infinity<double>, alone);
             if (direction) pack_scores(along, words, group + lane, 1, own, 0.0, alone_along);
-            if (sum_group<T, Far>(job, group + lane, 1, own, alone, alone_along)) job.faults.report(FAULT_IMPOSSIBLE, b);
+            if (!sum_group<T, Far>(job, group + lane, 1, own, alone, alone_along)) continue;
+            // No tree, or none with a score above -inf: the sum is then zero, and so is what is expected.
+            for (int h = 0; h < own; ++h)
+                for (int m = 0; m < own; ++m) {
+                    const bool here = m > 0 && h != m && job.arcs.exists(b)[words.of(b)[h] * n + words.of(b)[m]];
+                    alone[h * own + m] = spread(here ? 0.0 : minus_infinity<double>);
+                }
+            TreeSumJob<T> count = job;
+            count.log_partition = count.result = nullptr;
+            if (sum_group<T, Far>(count, group + lane, 1, own, alone, alone_along)) job.faults.report(FAULT_IMPOSSIBLE, b);
+            else if (job.log_partition) job.log_partition[b] = minus_infinity<T>;
         }
     };
     const double longest = sentences ? words.lengths[words.order[0]] : 0;

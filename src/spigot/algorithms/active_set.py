@@ -148,9 +148,10 @@ class _ActiveSet:
         self.vertices = np.concatenate((self.vertices, rival[None]))
         self.weights = np.append(self.weights, 0.0)
         while True:
-            goal = affine_weights(self.vertices, self.vertices @ self.target, total=1.0)
-            if (goal > 0).all():
-                self.weights = goal
+            worth = self.vertices @ self.residual
+            goal = self.weights + affine_weights(self.vertices, worth - worth.max())
+            if (goal > 0).all() or len(goal) == 1:
+                self.weights = goal / goal.sum()
                 return True
             falling = goal <= 0
             room = self.weights[falling] / np.maximum(self.weights[falling] - goal[falling], 1e-300)
@@ -162,8 +163,8 @@ class _ActiveSet:
             self.weights = self.weights / self.weights.sum()
 
 
-def affine_weights(vertices: NDArray[np.float64], goal: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    r"""$\arg\min_w \tfrac12 \lVert Z^\top w \rVert^2 - w^\top b$ subject to $\mathbf 1^\top w$ = `total`.
+def affine_weights(vertices: NDArray[np.float64], goal: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""$\arg\min_w \tfrac12 \lVert Z^\top w \rVert^2 - w^\top b$ subject to $\mathbf 1^\top w = 0$.
 
     Adding $\mathbf 1 \mathbf 1^\top$ to the Gram matrix changes nothing on the constraint and makes it invertible
     whenever the structures are affinely independent.
@@ -175,7 +176,7 @@ def affine_weights(vertices: NDArray[np.float64], goal: NDArray[np.float64], tot
     except np.linalg.LinAlgError:
         solution = np.linalg.lstsq(gram, right, rcond=None)[0]
     free, ones = solution.T
-    return free + ones * ((total - free.sum()) / ones.sum())
+    return free - ones * (free.sum() / ones.sum())
 
 
 @torch.library.custom_op("spigot::project_face", mutates_args=())
@@ -185,7 +186,7 @@ def project_face(
     r"""The Jacobian of the hull projection, applied to a gradient: SparseMAP's backward pass.
 
     Around $v$ the projection moves inside the affine hull of its support, so that its Jacobian is the orthogonal
-    projection onto the differences of the support: $J g = Z^\top w$ with $w$ from `affine_weights` and total zero.
+    projection onto the differences of the support: $J g = Z^\top w$ with $w$ from `affine_weights`.
 
     Args:
         grad: `(batch, parts)`.
@@ -201,7 +202,7 @@ def project_face(
     support = PackedSupport(offsets, weights, starts, indices, values)
     for b, (_, vertices) in enumerate(unpack_support(support, gradient.shape[-1])):
         dense = vertices.numpy()
-        result[b] = affine_weights(dense, dense @ gradient[b], total=0.0) @ dense
+        result[b] = affine_weights(dense, dense @ gradient[b]) @ dense
     return torch.from_numpy(result).to(grad)
 
 
