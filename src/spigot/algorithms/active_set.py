@@ -122,16 +122,15 @@ def _rank_within(owner: Tensor) -> Tensor:
 
 
 class _ActiveSet:
-    """Structures, weights and the point they make, for one instance."""
+    """Structures, weights and the point they make, for one instance. Structures are kept as their non-zero entries."""
 
     def __init__(self, target: NDArray[np.float64], vertex: NDArray[np.float64]) -> None:
         self.target = target
-        self.vertices = vertex[None]
-        self.weights = np.ones(1)
-
-    @property
-    def point(self) -> NDArray[np.float64]:
-        return self.weights @ self.vertices
+        self.indices: list[NDArray[np.int64]] = []
+        self.values: list[NDArray[np.float64]] = []
+        self.gram = np.zeros((0, 0))
+        self.weights = np.zeros(0)
+        self._append(vertex, 1.0)
 
     @property
     def residual(self) -> NDArray[np.float64]:
@@ -143,38 +142,61 @@ class _ActiveSet:
 
     def add(self, rival: NDArray[np.float64]) -> bool:
         """Let a structure in and settle the weights; False if it was in already, so that nothing can improve."""
-        if (self.vertices == rival).all(-1).any():
-            return False
-        self.vertices = np.concatenate((self.vertices, rival[None]))
-        self.weights = np.append(self.weights, 0.0)
+        chosen = rival.nonzero()[0]
+        for indices, values in zip(self.indices, self.values, strict=True):
+            if np.array_equal(indices, chosen) and np.array_equal(values, rival[chosen]):
+                return False
+        self._append(rival, 0.0)
         while True:
-            worth = self.vertices @ self.residual
-            goal = self.weights + affine_weights(self.vertices, worth - worth.max())
+            worth = self._products(self.residual)
+            goal = self.weights + affine_weights(self.gram, worth - worth.max())
             if (goal > 0).all() or len(goal) == 1:
-                self.weights = goal / goal.sum()
+                self._move(goal)
                 return True
             falling = goal <= 0
             room = self.weights[falling] / np.maximum(self.weights[falling] - goal[falling], 1e-300)
-            self.weights = np.maximum(self.weights + room.min() * (goal - self.weights), 0.0)
             leaves = falling.nonzero()[0][room.argmin()]
-            keep = self.weights > 1e-14
+            weights = np.maximum(self.weights + room.min() * (goal - self.weights), 0.0)
+            keep = weights > 1e-14
             keep[leaves] = False
-            self.vertices, self.weights = self.vertices[keep], self.weights[keep]
-            self.weights = self.weights / self.weights.sum()
+            self.indices = [row for row, kept in zip(self.indices, keep, strict=True) if kept]
+            self.values = [row for row, kept in zip(self.values, keep, strict=True) if kept]
+            self.gram = self.gram[np.ix_(keep, keep)]
+            self._move(weights[keep])
+
+    def _products(self, dense: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The inner product of each structure with a dense vector."""
+        return np.array([values @ dense[row] for row, values in zip(self.indices, self.values, strict=True)])
+
+    def _append(self, vertex: NDArray[np.float64], weight: float) -> None:
+        row = vertex.nonzero()[0]
+        self.indices.append(row)
+        self.values.append(vertex[row])
+        size = len(self.indices)
+        gram = np.empty((size, size))
+        gram[:-1, :-1] = self.gram
+        gram[-1] = gram[:, -1] = self._products(vertex)
+        self.gram = gram
+        self._move(np.append(self.weights, weight))
+
+    def _move(self, weights: NDArray[np.float64]) -> None:
+        self.weights = weights / weights.sum()
+        self.point = np.zeros_like(self.target)
+        for row, values, weight in zip(self.indices, self.values, self.weights, strict=True):
+            self.point[row] += weight * values
 
 
-def affine_weights(vertices: NDArray[np.float64], goal: NDArray[np.float64]) -> NDArray[np.float64]:
-    r"""$\arg\min_w \tfrac12 \lVert Z^\top w \rVert^2 - w^\top b$ subject to $\mathbf 1^\top w = 0$.
+def affine_weights(gram: NDArray[np.float64], goal: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""$\arg\min_w \tfrac12 \lVert Z^\top w \rVert^2 - w^\top b$ subject to $\mathbf 1^\top w = 0$, from $Z Z^\top$.
 
     Adding $\mathbf 1 \mathbf 1^\top$ to the Gram matrix changes nothing on the constraint and makes it invertible
     whenever the structures are affinely independent.
     """
-    gram = vertices @ vertices.T + 1.0
     right = np.stack((goal, np.ones(len(goal))), -1)
     try:
-        solution = np.linalg.solve(gram, right)
+        solution = np.linalg.solve(gram + 1.0, right)
     except np.linalg.LinAlgError:
-        solution = np.linalg.lstsq(gram, right, rcond=None)[0]
+        solution = np.linalg.lstsq(gram + 1.0, right, rcond=None)[0]
     free, ones = solution.T
     return free - ones * (free.sum() / ones.sum())
 
@@ -202,7 +224,7 @@ def project_face(
     support = PackedSupport(offsets, weights, starts, indices, values)
     for b, (_, vertices) in enumerate(unpack_support(support, gradient.shape[-1])):
         dense = vertices.numpy()
-        result[b] = affine_weights(dense, dense @ gradient[b]) @ dense
+        result[b] = affine_weights(dense @ dense.T, dense @ gradient[b]) @ dense
     return torch.from_numpy(result).to(grad)
 
 
@@ -226,8 +248,7 @@ def unpack_support(support: PackedSupport, parts: int) -> list[tuple[Tensor, Ten
 
 def _pack(sets: list[_ActiveSet]) -> PackedSupport:
     offsets = np.cumsum([0, *(len(s.weights) for s in sets)])
-    rows = [row.nonzero()[0] for s in sets for row in s.vertices]
-    values = [row[row != 0] for s in sets for row in s.vertices]
+    rows = [row for s in sets for row in s.indices]
     starts = np.cumsum([0, *(len(row) for row in rows)])
     none = np.zeros(0)
     return PackedSupport(
@@ -235,5 +256,5 @@ def _pack(sets: list[_ActiveSet]) -> PackedSupport:
         torch.from_numpy(np.concatenate([none, *(s.weights for s in sets)])),
         torch.from_numpy(starts.astype(np.int64)),
         torch.from_numpy(np.concatenate([none, *rows]).astype(np.int64)),
-        torch.from_numpy(np.concatenate([none, *values])),
+        torch.from_numpy(np.concatenate([none, *(values for s in sets for values in s.values)])),
     )
