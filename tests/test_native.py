@@ -208,14 +208,15 @@ def test_errors_are_the_same(projective: bool, verb: str) -> None:
 def test_sizes_around_the_vector_width(n: int) -> None:
     """Off-by-one errors in padded rows show at these sizes."""
     generator = torch.Generator().manual_seed(n)
-    for dtype in (torch.float32, torch.float64) if n < 40 else (torch.float32,):
-        scores = torch.randn(3, n, n, generator=generator, dtype=torch.float64).to(dtype)
+    for dtype in (torch.float32, torch.float64):
+        scores = torch.randn(2, n, n, generator=generator, dtype=torch.float64).to(dtype)
         for projective, single_root in ((True, True), (True, False), (False, True), (False, False)):
             trees = pick(projective, single_root)
             fast, slow = both(lambda trees=trees, scores=scores: trees.argmax(scores))
             assert torch.equal(fast, slow)
-            fast, slow = both(lambda trees=trees, scores=scores: trees.marginals(scores))
-            torch.testing.assert_close(fast, slow, rtol=0, atol=1e-10 if dtype == torch.float64 else 2e-5)
+            if n < 20:  # the reference takes its time
+                fast, slow = both(lambda trees=trees, scores=scores: trees.marginals(scores))
+                torch.testing.assert_close(fast, slow, rtol=0, atol=1e-10 if dtype == torch.float64 else 2e-5)
 
 
 @compiled
