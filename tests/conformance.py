@@ -122,7 +122,16 @@ def an_omitted_mask_is_everything(case: StructureCase, dtype: torch.dtype) -> No
     scores, _ = case.draw(3, 4, dtype=dtype)
     scores = scores.nan_to_num(0.5)
     everything = case.structure.everything(scores)
-    assert torch.equal(case.structure.argmax(scores), case.structure.argmax(scores, everything))
+    z = case.structure.argmax(scores, everything)
+    assert torch.equal(case.structure.argmax(scores), z)
+    impossible = scores.masked_fill(~everything, torch.nan)
+    assert torch.equal(case.structure.argmax(impossible), z)
+    assert torch.equal(case.structure.argmax(impossible, torch.ones_like(everything)), z)
+    projected = case.structure.relaxation.project(impossible)
+    torch.testing.assert_close(projected, case.structure.relaxation.project(scores, everything), rtol=0, atol=1e-6)
+    if case.marginal:
+        mu = case.marginal.marginals(scores, everything)
+        torch.testing.assert_close(case.marginal.marginals(impossible), mu, rtol=0, atol=close(dtype))
     if case.variable:
         words = case.parts[0] - (len(case.parts) > 1)
         assert torch.equal(everything, case.structure.mask(torch.full((4,), words)))
