@@ -31,7 +31,6 @@ def run(document: Path) -> int:
     """Run every block in order, in one namespace; returns how many there were."""
     text = document.read_text(encoding="utf-8")
     namespace = {"__name__": "document", "my_network": my_network}
-    # An explicit traceback limit of doctest would hide where; report failures as exceptions instead.
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     count = 0
     for language, code, line in blocks(text):
@@ -47,6 +46,7 @@ def run(document: Path) -> int:
     return count
 
 
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile, about itself
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_code_in_documents_runs(document: Path) -> None:
     run(document)
