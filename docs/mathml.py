@@ -23,7 +23,8 @@ _SPELT_OTHERWISE = (
     (re.compile(r"\\[bB]ig(?![a-zA-Z])"), ""),  # other large brackets: plain ones will do
     (re.compile(r"\\mathrel\{(.)\}"), r"\1"),
 )
-_WITH_LIMITS = {"max", "min", "argmax", "argmin"}  # subscripts go underneath on a line of its own
+_WITH_LIMITS = {"max", "min", "argmax", "argmin", "∑"}  # subscripts go underneath on a line of its own
+_ACCENTS = {"^": "ˆ", "~": "˜"}
 
 
 def on_page_content(content: str, **_: object) -> str:
@@ -40,6 +41,10 @@ def _formula(found: re.Match[str]) -> str:
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_NAMESPACE}}}")
         _use_characters(element)
+        if element.tag == "mover" and (element[1].text or "") in _ACCENTS:
+            element.attrib.pop("accent", None)  # as an accent proper it would touch the letter
+            element[1].text = _ACCENTS[element[1].text or ""]
+            element[1].set("stretchy", "false")
         if block and element.tag == "msub" and element[0].text in _WITH_LIMITS:
             element.tag = "munder"
     root.set("xmlns", _NAMESPACE)
