@@ -191,7 +191,7 @@ struct HullJob {
     const ArcBatch<T>& points;
     const Words& words;
     const T* start;
-    bool single_root;
+    bool projective, single_root;
     double tolerance;
     int64_t max_rounds;
     T* to;
@@ -230,9 +230,27 @@ struct HullJob {
                 started = heads[m] >= 0;
             }
             search.begin(b, length, point, tolerance);
-            if (started) search.step(heads);
+            if (started && is_tree(heads, length)) search.step(heads);
             return true;
         }
+    }
+
+    // Whether a start is a member: anything else would pull the answer out of the hull.
+    bool is_tree(const int32_t* heads, int length) const {
+        int roots = 0;
+        for (int m = 1; m <= length; ++m) {
+            roots += heads[m] == 0;
+            int at = m, steps = 0;
+            while (at && steps++ <= length) at = heads[at];
+            if (at) return false;
+            if (!projective) continue;
+            const int low = m < heads[m] ? m : heads[m], high = m < heads[m] ? heads[m] : m;
+            for (int k = 1; k <= length; ++k) {
+                const int from = k < heads[k] ? k : heads[k], to = k < heads[k] ? heads[k] : k;
+                if (low < from && from < high && high < to) return false;
+            }
+        }
+        return roots == 1 || !single_root;
     }
 
     void finish(HullSearch& search, int32_t* padded) {
@@ -333,8 +351,9 @@ void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind,
     std::memset(gap, 0, sizeof(double) * points.batch);
     const int64_t sentences = static_cast<int64_t>(words.order.size());
     if (faults.any() || !sentences) return;
-    HullJob<T> job{points, words, start, single_root, tolerance, max_rounds, to, gap, emit, emit_context, faults, {0}};
     const bool projective = kind == TreeKind::PROJECTIVE;
+    HullJob<T> job{points, words,      start, projective, single_root,  tolerance,
+                   max_rounds, to,     gap,   emit,       emit_context, faults,   {0}};
     const int64_t at_once = projective ? lane_count<double> : 1;
     const int64_t tasks = (sentences + at_once - 1) / at_once;
     auto body = [&](int64_t) { projective ? project_projective(job) : project_nonprojective(job); };

@@ -166,7 +166,7 @@ private:
     int32_t *state_, *tail_, *into_, *path_;
 };
 
-// The rows of one sentence, transposed from its scores; false if there is a NaN, an infinity or a giant among them.
+// The rows of one sentence, transposed from its scores; false if there is a NaN, +inf or a giant among them.
 template <class T>
 bool load_rows(const T* scores, const uint8_t* mask, int64_t n, const int32_t* at, int length, Arborescence& to) {
     bool wild = false;
@@ -175,7 +175,7 @@ bool load_rows(const T* scores, const uint8_t* mask, int64_t n, const int32_t* a
         const uint8_t* here = mask + at[h] * n;
         for (int m = 1; m <= length; ++m) {
             const T v = from[at[m]];
-            wild |= here[at[m]] && h != m && !(std::fabs(v) <= tame_limit<T>);
+            wild |= here[at[m]] && h != m && is_wild(v);
             to.row(m)[h] = here[at[m]] ? static_cast<double>(v) : minus_infinity<double>;
         }
     }
@@ -198,19 +198,19 @@ void nonprojective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int t
         for (int64_t i = task * block; i < sentences && i < (task + 1) * block; ++i) {
             const int64_t b = words.order[i];
             const int length = words.lengths[b];
-            if (!load_rows(arcs.sentence(b), arcs.exists(b), n, words.of(b), length, arborescence)) {
-                if (report_nan(arcs, b, faults)) continue;
+            const bool tame = load_rows(arcs.sentence(b), arcs.exists(b), n, words.of(b), length, arborescence);
+            if (!tame && report_nan(arcs, b, faults)) continue;
+            bool found = tame && arborescence.heads(length, single_root, heads);
+            if (!found) {
                 Scratch more;
                 double* safe = more.take<double>((length + 1) * (length + 1));
                 finite_scores(arcs.sentence(b), arcs.exists(b), n, words.of(b), length + 1, minus_infinity<double>, safe);
                 for (int m = 1; m <= length; ++m)
                     for (int h = 0; h <= length; ++h) arborescence.row(m)[h] = safe[h * (length + 1) + m];
+                found = arborescence.heads(length, single_root, heads);
             }
-            if (arborescence.heads(length, single_root, heads)) {
-                write_tree(heads, length, words.of(b), n, z + b * n * n);
-            } else {
-                faults.report(FAULT_IMPOSSIBLE, b);
-            }
+            if (found) write_tree(heads, length, words.of(b), n, z + b * n * n);
+            else faults.report(FAULT_IMPOSSIBLE, b);
         }
     };
     const double longest = sentences ? words.lengths[words.order[0]] : 0;

@@ -165,8 +165,9 @@ void projective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int thre
         for (int lane = 0; lane < count; ++lane) {
             const int64_t b = group[lane];
             const int length = words.lengths[b];
-            if (odd >> lane & 1) {
-                if (report_nan(arcs, b, faults)) continue;
+            const bool wild = odd >> lane & 1;
+            if (wild && report_nan(arcs, b, faults)) continue;
+            if (wild || !eisner.heads(lane, length, single_root, heads)) {
                 Scratch more;
                 Eisner<double> exact(more, length + 1);
                 double* safe = more.take<double>((length + 1) * (length + 1));
@@ -177,9 +178,6 @@ void projective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int thre
                     faults.report(FAULT_IMPOSSIBLE, b);
                     continue;
                 }
-            } else if (!eisner.heads(lane, length, single_root, heads)) {
-                faults.report(FAULT_IMPOSSIBLE, b);
-                continue;
             }
             write_tree(heads, length, words.of(b), n, z + b * n * n);
         }

@@ -113,12 +113,9 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
         const uint8_t* exists = mask + task * n * width;
         T* to = z + task * n * width;
         std::memset(to, 0, sizeof(T) * n * width);
-        if (!exists[i * width]) {  // no predicate, no arcs; but a NaN in them is still a NaN
-            for (int64_t p = 0; p < n * width; ++p)
-                if (exists[p] && from[p] != from[p]) {
-                    faults.report(FAULT_NAN, b, i, p / width, p % width);
-                    return;
-                }
+        if (!exists[i * width]) return;  // no predicate, no arcs
+        if (from[i * width] != from[i * width]) {
+            faults.report(FAULT_NAN, b, i, i);
             return;
         }
         Scratch scratch;
@@ -133,18 +130,19 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
         for (int64_t j = 0; j < n; ++j) {
             const int64_t place = j * width;
             label[j] = -1;
+            if (j == i || j == 0 || !exists[place]) continue;
             T best;
             std::memcpy(labelled, exists + place, width);
             labelled[0] = 0;
             const bool clean = pack.load(0, from + place, labelled, best);
-            if (!clean || (exists[place] && from[place] != from[place])) {
+            if (!clean || from[place] != from[place]) {
                 for (int64_t c = 0; c < width; ++c)
                     if (exists[place + c] && from[place + c] != from[place + c]) {
                         faults.report(FAULT_NAN, b, i, j, c);
                         return;
                     }
             }
-            if (j == i || j == 0 || !exists[place] || !labels) continue;
+            if (!labels) continue;
             const double worth = static_cast<double>(best) + static_cast<double>(from[place]);
             if (!(worth > 0)) continue;
             int l = 0;

@@ -19,7 +19,7 @@ void finite_scores(const T* scores, const uint8_t* mask, int64_t n, const int32_
     for (int h = 0; h < size; ++h)
         for (int m = 1; m < size; ++m) {
             double v = scores[at[h] * n + at[m]];
-            if (h != m && mask[at[h] * n + at[m]] && std::fabs(v) < 1.7e308 && std::fabs(v) > top) top = std::fabs(v);
+            if (h != m && mask[at[h] * n + at[m]] && std::isfinite(v) && std::fabs(v) > top) top = std::fabs(v);
         }
     const double shrink = top > 1e290 ? 1e-20 : 1.0;
     double limit = 1;
@@ -27,7 +27,7 @@ void finite_scores(const T* scores, const uint8_t* mask, int64_t n, const int32_
         double most = 0;
         for (int h = 0; h < size; ++h) {
             double v = scores[at[h] * n + at[m]] * shrink;
-            if (h != m && mask[at[h] * n + at[m]] && std::fabs(v) < 1.7e308 && std::fabs(v) > most) most = std::fabs(v);
+            if (h != m && mask[at[h] * n + at[m]] && std::isfinite(v) && std::fabs(v) > most) most = std::fabs(v);
         }
         limit += 2 * most;
     }
@@ -39,13 +39,19 @@ void finite_scores(const T* scores, const uint8_t* mask, int64_t n, const int32_
         }
 }
 
-// Scores whose sums stay exact enough: anything larger goes through finite_scores.
+// Scores whose sums cannot overflow. Anything larger goes through finite_scores; so does -inf, but only where a sentence
+// has no tree without it.
 template <class T>
 constexpr T tame_limit = sizeof(T) == 4 ? T(1e30) : T(1e290);
 
+template <class T>
+inline bool is_wild(T v) {
+    return !(std::fabs(v) <= tame_limit<T>) && v != minus_infinity<T>;
+}
+
 // Puts the scores of up to lane_count<C> sentences into lanes, converted to C: packed[h * size + m], `absent` where there
 // is no arc. Lanes beyond the group, and words beyond a sentence, get `absent` throughout. Returns a bit for each lane
-// whose scores include NaN, an infinity or a giant.
+// whose scores include NaN, +inf or a giant.
 template <class T, class C>
 uint32_t pack_scores(const ArcBatch<T>& arcs, const Words& words, const int32_t* group, int count, int size, C absent,
                      Lanes<C>* packed) {
@@ -68,13 +74,13 @@ uint32_t pack_scores(const ArcBatch<T>& arcs, const Words& words, const int32_t*
             if (dense) {
                 for (int m = 1; m <= length; ++m) {
                     const T v = from[m];
-                    wild |= here[m] && !(std::fabs(v) <= tame_limit<T>);
+                    wild |= here[m] && m != h && is_wild(v);
                     to[m * W] = here[m] ? static_cast<C>(v) : absent;
                 }
             } else {
                 for (int m = 1; m <= length; ++m) {
                     const T v = from[at[m]];
-                    wild |= here[at[m]] && !(std::fabs(v) <= tame_limit<T>);
+                    wild |= here[at[m]] && m != h && is_wild(v);
                     to[m * W] = here[at[m]] ? static_cast<C>(v) : absent;
                 }
             }

@@ -303,8 +303,10 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
             if (odd >> lane & 1) {
                 if (report_nan(job.arcs, b, job.faults)) continue;
                 bool infinite = false;
-                for (int64_t i = 0; i < n * n; ++i)
-                    infinite |= job.arcs.exists(b)[i] && job.arcs.sentence(b)[i] > std::numeric_limits<T>::max();
+                for (int64_t h = 0; h < n; ++h)
+                    for (int64_t m = 1; m < n; ++m)
+                        infinite |= h != m && job.arcs.exists(b)[h * n + m] &&
+                                    job.arcs.sentence(b)[h * n + m] > std::numeric_limits<T>::max();
                 if (infinite) {
                     job.faults.report(FAULT_INFINITE, b);
                     continue;

@@ -31,8 +31,9 @@ def graph_argmax(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> 
         fault = native.kernels.graph_argmax(flat, flatten(mask, 3), roles, z, torch.get_num_threads())
         raise_fault(fault, scores, 3, "scores")
         return z.reshape(scores.shape)
-    refuse_nan(scores, mask, 3)
-    z = graph_reference(flat.double(), flatten(graph_parts(mask), 3), tuple(deterministic))
+    exists = graph_parts(mask)
+    refuse_nan(scores, exists, 3)
+    z = graph_reference(flat.double(), flatten(exists, 3), tuple(deterministic))
     return z.to(scores.dtype).reshape(scores.shape)
 
 

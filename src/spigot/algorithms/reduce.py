@@ -3,16 +3,17 @@
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import nan_error
+from spigot.algorithms.checks import infinite_error, nan_error
 
 
 @torch.library.custom_op("spigot::checked", mutates_args=())
 def checked(parts: Tensor, mask: Tensor, event_ndim: int) -> Tensor:
-    """The parts with zeros outside the mask, after making sure that none inside is NaN.
+    """The parts with zeros outside the mask, after making sure that none inside is NaN or +inf.
 
     An operator of its own, so that the check does not break a compiled graph.
     """
     refuse_nan(parts, mask, event_ndim)
+    refuse_infinite(parts.isposinf() & mask, event_ndim, "scores")
     return parts.masked_fill(~mask, 0)
 
 
@@ -37,12 +38,24 @@ def refuse_nan(parts: Tensor, mask: Tensor, event_ndim: int, what: str = "scores
     """Raise if a part that exists is NaN. Looks at values: only for use inside operators."""
     bad = parts.isnan() & mask
     if bad.any():
-        first = tuple(int(i) for i in bad.nonzero()[0])
-        split = parts.ndim - event_ndim
-        batch, instance = tuple(parts.shape[:split]), 0
-        for size, index in zip(batch, first[:split], strict=True):
-            instance = instance * size + index
-        raise nan_error(instance, batch, first[split:], what)
+        raise nan_error(*_first(bad, event_ndim), what)
+
+
+def refuse_infinite(bad: Tensor, event_ndim: int, what: str) -> None:
+    """Raise if a part is marked as infinite. Looks at values: only for use inside operators."""
+    if bad.any():
+        instance, batch, _ = _first(bad, event_ndim)
+        raise infinite_error(instance, batch, what)
+
+
+def _first(bad: Tensor, event_ndim: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Flat instance, batch axes and part of the first True."""
+    first = tuple(int(i) for i in bad.nonzero()[0])
+    split = bad.ndim - event_ndim
+    batch, instance = tuple(bad.shape[:split]), 0
+    for size, index in zip(batch, first[:split], strict=True):
+        instance = instance * size + index
+    return instance, batch, first[split:]
 
 
 def masked_logsumexp(values: Tensor, mask: Tensor, dim: int) -> Tensor:

@@ -5,9 +5,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.checks import infinite_error
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.words import refuse_headless, tree_arcs
 
 
@@ -44,7 +43,8 @@ def project_simplex(point: Tensor, mask: Tensor) -> Tensor:
         return result.reshape(point.shape)
     refuse_nan(point, mask, 1, "points")
     projected = simplex_reference(point, mask)
-    _refuse_infinite(projected, mask, 1)
+    # A row of -inf, or any +inf, has no nearest point; it shows as NaN in what came out.
+    refuse_infinite(projected.isnan() & mask, 1, "points")
     return projected
 
 
@@ -68,7 +68,7 @@ def project_heads(point: Tensor, mask: Tensor) -> Tensor:
     refuse_nan(point, mask, 2, "points")
     refuse_headless(mask)
     projected = simplex_reference(point.mT, mask.mT).mT.contiguous()
-    _refuse_infinite(projected, mask, 2)
+    refuse_infinite(projected.isnan() & mask, 2, "points")
     return projected
 
 
@@ -122,13 +122,14 @@ def simplex_reference(
 def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
     """`project_arc_labels` in plain torch."""
     n = point.shape[-2]
-    refuse_nan(point, mask, 3, "points")
     diagonal = torch.eye(n, dtype=torch.bool, device=point.device)
     predicates = (mask[..., 0] & diagonal).unsqueeze(-1)
     arcs = mask[..., :1] & ~diagonal.unsqueeze(-1)
     arcs[..., :, 0, :] = False
     labels = mask[..., 1:] & arcs
-    safe = point.masked_fill(~mask, 0)
+    exists = torch.cat((arcs | predicates, labels), -1)
+    refuse_nan(point, exists, 3, "points")
+    safe = point.masked_fill(~exists, 0)
     if sequential:
         y = safe[..., :1].clamp(0, 1).masked_fill(~labels.any(-1, keepdim=True), 0)
         x = simplex_reference(safe[..., 1:], labels, total=y.squeeze(-1))
@@ -139,12 +140,3 @@ def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tenso
         y, x = 1 - lifted[..., :1], lifted[..., 1:]
     y = torch.where(predicates, safe[..., :1].clamp(0, 1), y.masked_fill(~arcs, 0))
     return torch.cat((y, x.masked_fill(~labels, 0)), -1)
-
-
-def _refuse_infinite(projected: Tensor, mask: Tensor, event_ndim: int) -> None:
-    """A row of -inf, or any +inf, has no nearest point; it shows as NaN in what came out."""
-    bad = projected.isnan() & mask
-    if bad.any():
-        batch = tuple(projected.shape[: projected.ndim - event_ndim])
-        instance = int(bad.flatten(-event_ndim).any(-1).flatten().nonzero()[0])
-        raise infinite_error(instance, batch)

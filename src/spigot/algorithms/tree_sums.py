@@ -13,7 +13,7 @@ from spigot.algorithms.checks import impossible_error
 from spigot.algorithms.eisner import inside_reference
 from spigot.algorithms.kernels import TREES, flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference
-from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
 
 REFERENCE = {"projective": inside_reference, "nonprojective": matrix_tree_reference}
@@ -52,6 +52,7 @@ def _reference(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
 def _checked_arcs(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
     """The scores with zeros outside, after making sure that a tree exists and that none inside is NaN."""
     refuse_nan(scores, arcs, 2)
+    refuse_infinite(scores.isposinf() & arcs, 2, "scores")
     refuse_headless(arcs)
     dead = _reference(torch.zeros_like(scores), arcs, kind).isneginf()
     if dead.any():

@@ -15,7 +15,7 @@ from spigot.algorithms.active_set import (
     unpack_support,
 )
 from spigot.algorithms.checks import check_parts
-from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.tree_hull import project_tree_hull
 from spigot.interface import AbstractPolytope, AbstractStructure
 from spigot.types import Flags, Mask, Parts, Values
@@ -90,7 +90,8 @@ class ConvexHull(AbstractPolytope):
         Args:
             point: Where to project from.
             mask: Parts that exist.
-            start: A structure near the answer, if one is known, such as $\hat z$ in SPIGOT's backward pass.
+            start: A structure near the answer, if one is known, such as $\hat z$ in SPIGOT's backward pass. Where it
+                is not a member of the structure it is ignored.
         """
         return self.solve(point, mask, start=start).point
 
@@ -132,8 +133,13 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
         return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
     if structure.hull_kernel is not None and native.serves(point) and point.numel():
         return project_tree_hull(point, mask, start, structure.hull_kernel)
+    refuse_infinite(point.isinf() & mask, ndim, "points")
+    best = structure.argmax(point, mask)
     if start is None:
-        start = structure.argmax(point, mask)
+        start = best
+    else:  # a start that is no member would pull the answer out of the hull
+        member = structure.contains(start, mask).reshape(*point.shape[: point.ndim - ndim], *[1] * ndim)
+        start = torch.where(member, start.to(best), best)
     return project_hull(
         point.reshape(flat), mask.reshape(flat), start.reshape(flat), structure.argmax, tuple(point.shape)
     )
