@@ -37,13 +37,8 @@ public:
         touched_count_ = count_ = 0;
         removals_ = 0;
         gap = 0;
-        double scale = 1;
-        for (int64_t i = 0; i < area; ++i) {
-            mu_[i] = 0;
-            listed_[i] = 0;
-            if (point[i] > minus_infinity<double> && std::fabs(point[i]) > scale) scale = std::fabs(point[i]);
-        }
-        tolerance_ = tolerance * scale;
+        for (int64_t i = 0; i < area; ++i) mu_[i] = 0, listed_[i] = 0;
+        tolerance_ = tolerance;
         for (int m = 0; m < size_; ++m) {  // a tree has one head for each word: a shift of a column changes nothing
             double top = minus_infinity<double>;
             for (int h = 0; h < size_; ++h) top = larger(top, point[h * size_ + m]);
@@ -64,15 +59,21 @@ public:
         if (count_) {
             double gain = 0;
             for (int m = 1; m <= length; ++m) gain += residual(rival[m], m);
-            for (int i = 0; i < touched_count_; ++i) gain -= mu_[touched_[i]] * residual(touched_[i]);
+            double scale = 1;  // of the arcs that carry mass: what the others are does not touch the answer
+            for (int i = 0; i < touched_count_; ++i) {
+                const int arc = touched_[i];
+                gain -= mu_[arc] * residual(arc);
+                if (mu_[arc] > 0 && -target_[arc] > scale) scale = -target_[arc];
+            }
             gap = gain > 0 ? gain : 0;
-            if (gain <= tolerance_) return false;
+            if (gain <= tolerance_ * scale) return false;
         }
         return add(rival);
     }
 
     template <class T>
     void write(const int32_t* at, int64_t n, T* to) {
+        std::memset(to, 0, sizeof(T) * n * n);
         for (int i = 0; i < touched_count_; ++i) {
             const int arc = touched_[i];
             to[at[arc / size_] * n + at[arc % size_]] = static_cast<T>(mu_[arc]);
@@ -158,22 +159,27 @@ private:
     }
 
     void drop(int gone) {
+        forget(gone);
+        factor_.remove(gone);
+        if (++removals_ % 64 == 0) refactor();  // rotations let rounding errors grow
+    }
+
+    void forget(int gone) {
         for (int t = gone; t + 1 < count_; ++t) {
             weights_[t] = weights_[t + 1];
             std::memcpy(heads_.data() + int64_t{t} * size_, heads_.data() + int64_t{t + 1} * size_,
                         sizeof(int32_t) * size_);
         }
         --count_;
-        factor_.remove(gone);
-        if (++removals_ % 64 == 0) refactor();  // rotations let rounding errors grow
     }
 
     void refactor() {
         factor_.clear();
+        common_.reserve(count_);
         for (int t = 0; t < count_; ++t) {
-            common_.reserve(count_);
             for (int u = 0; u < t; ++u) common_[u] = shared(heads(t), heads(u)) + 1.0;
-            factor_.append(common_.data(), length + 1.0);
+            if (factor_.append(common_.data(), length + 1.0)) continue;
+            forget(t--);  // it has come to depend on the others
         }
     }
 
@@ -215,7 +221,7 @@ struct HullJob {
                     const int64_t place = at[h] * n + at[m];
                     const bool here = m > 0 && h != m && points.exists(b)[place];
                     const double v = here ? static_cast<double>(points.sentence(b)[place]) : minus_infinity<double>;
-                    finite &= !here || std::fabs(v) < 1e300;
+                    finite &= !here || v <= 1e300;
                     point[h * size + m] = v;
                 }
             if (!finite) {
@@ -346,9 +352,9 @@ template <class T>
 void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind, bool single_root, double tolerance,
                        int64_t max_rounds, T* to, double* gap, HullEmit emit, void* emit_context, int threads,
                        FaultBox& faults) {
-    const Words words = find_words(points.mask, points.batch, points.n, faults);
-    std::memset(to, 0, sizeof(T) * points.batch * points.n * points.n);
-    std::memset(gap, 0, sizeof(double) * points.batch);
+    const Words words = find_words(points.mask, points.batch, points.n, threads, faults);
+    clear_empty(words, points.batch, to);
+    for (int64_t b = 0; b < points.batch; ++b) gap[b] = 0;
     const int64_t sentences = static_cast<int64_t>(words.order.size());
     if (faults.any() || !sentences) return;
     const bool projective = kind == TreeKind::PROJECTIVE;

@@ -184,11 +184,11 @@ bool load_rows(const T* scores, const uint8_t* mask, int64_t n, const int32_t* a
 
 template <class T>
 void nonprojective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int threads, FaultBox& faults) {
-    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, faults);
+    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, threads, faults);
     if (faults.any()) return;
     const int64_t n = arcs.n, sentences = static_cast<int64_t>(words.order.size());
     constexpr int64_t block = 4;
-    std::memset(z, 0, sizeof(T) * arcs.batch * n * n);
+    clear_empty(words, arcs.batch, z);
 
     auto decode = [&](int64_t task) {
         Scratch scratch;

@@ -54,7 +54,7 @@ struct Words {
 };
 
 // A word exists if an arc goes into or out of it. Reports words that exist without a possible head.
-Words find_words(const uint8_t* mask, int64_t batch, int64_t n, FaultBox& faults);
+Words find_words(const uint8_t* mask, int64_t batch, int64_t n, int threads, FaultBox& faults);
 
 // How many threads are worth waking for this many elementary steps.
 int worthwhile_threads(double steps, int threads);

@@ -146,12 +146,12 @@ private:
 
 template <class T>
 void projective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int threads, FaultBox& faults) {
-    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, faults);
+    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, threads, faults);
     if (faults.any()) return;
     constexpr int W = lane_count<T>;
     const int64_t n = arcs.n, sentences = static_cast<int64_t>(words.order.size()), groups = (sentences + W - 1) / W;
     const int first = single_root ? 1 : 0;
-    std::memset(z, 0, sizeof(T) * arcs.batch * n * n);
+    clear_empty(words, arcs.batch, z);
 
     auto decode = [&](int64_t g) {
         const int32_t* group = words.order.data() + g * W;

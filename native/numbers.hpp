@@ -26,6 +26,7 @@ inline Wide wide(double mantissa, int64_t exponent = 0) {
     uint64_t bits;
     std::memcpy(&bits, &mantissa, sizeof bits);
     const int64_t shift = static_cast<int64_t>(bits >> 52 & 0x7ff) - 1022;
+    if (shift == 0x7ff - 1022) return {mantissa, 0};  // NaN and infinity stay what they are
     bits = (bits & ~(uint64_t{0x7ff} << 52)) | uint64_t{1022} << 52;
     std::memcpy(&mantissa, &bits, sizeof bits);
     return {mantissa, exponent + shift};

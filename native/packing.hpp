@@ -107,8 +107,16 @@ bool report_nan(const ArcBatch<T>& arcs, int64_t b, FaultBox& faults) {
     return false;
 }
 
+// Clears the arcs of the sentences that have no words; the others are cleared by the thread that fills them.
+template <class T>
+void clear_empty(const Words& words, int64_t batch, T* z) {
+    for (int64_t b = 0; b < batch; ++b)
+        if (!words.lengths[b]) std::memset(z + b * words.n * words.n, 0, sizeof(T) * words.n * words.n);
+}
+
 template <class T>
 void write_tree(const int32_t* heads, int length, const int32_t* at, int64_t n, T* z) {
+    std::memset(z, 0, sizeof(T) * n * n);
     for (int m = 1; m <= length; ++m) z[at[heads[m]] * n + at[m]] = T(1);
 }
 

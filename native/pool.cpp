@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -16,35 +17,64 @@
 namespace spigot {
 namespace {
 
+inline void breathe() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+// Waits a little while actively, since work that comes at once should not pay for waking a thread; false if in vain.
+template <class Condition>
+bool spin(Condition condition) {
+    for (int i = 0; i < 2000; ++i) {
+        if (condition()) return true;
+        breathe();
+    }
+    return false;
+}
+
 class Pool {
 public:
     bool try_run(int64_t tasks, int threads, void (*body)(void*, int64_t), void* context) {
         std::unique_lock<std::mutex> busy(busy_, std::try_to_lock);
         if (!busy.owns_lock()) return false;
+        const int helpers = hire(threads - 1);
+        if (!helpers) return false;
+        body_ = body;
+        context_ = context;
+        tasks_ = tasks;
+        next_.store(0);
+        running_.store(helpers);
+        error_ = nullptr;
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            while (static_cast<int>(workers_) < threads - 1) {
-                std::thread([this, id = workers_] { work(id); }).detach();
-                ++workers_;
-            }
-            body_ = body;
-            context_ = context;
-            tasks_ = tasks;
-            next_.store(0);
-            helpers_ = threads - 1;
-            running_ = helpers_;
-            error_ = nullptr;
-            ++round_;
+            ticket_.store((ticket_.load() >> 16) + 1 << 16 | static_cast<uint64_t>(helpers));
         }
         wake_.notify_all();
         drain();
-        std::unique_lock<std::mutex> lock(mutex_);
-        done_.wait(lock, [this] { return running_ == 0; });
+        auto finished = [this] { return running_.load() == 0; };
+        if (!spin(finished)) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            done_.wait(lock, finished);
+        }
         if (error_) std::rethrow_exception(error_);
         return true;
     }
 
 private:
+    // As many threads as can be had, up to `wanted`.
+    int hire(int wanted) {
+        wanted = wanted < 0xffff ? wanted : 0xffff;
+        try {
+            while (workers_ < wanted) {
+                std::thread([this, id = workers_] { work(id); }).detach();
+                ++workers_;
+            }
+        } catch (const std::system_error&) {  // no more threads: fewer will do
+        }
+        return workers_ < wanted ? workers_ : wanted;
+    }
+
     void drain() {
         try {
             for (int64_t task; (task = next_.fetch_add(1)) < tasks_;) body_(context_, task);
@@ -55,24 +85,31 @@ private:
         }
     }
 
+    // A ticket is the number of a round and how many helpers it wants, in one word: a helper that comes late to a round
+    // that does not want it cannot mistake the next round for this one.
     void work(int id) {
         uint64_t seen = 0;
-        std::unique_lock<std::mutex> lock(mutex_);
+        auto called = [&] { return ticket_.load() != seen; };
         while (true) {
-            wake_.wait(lock, [&] { return round_ != seen; });
-            seen = round_;
-            if (id >= helpers_) continue;
-            lock.unlock();
+            if (!spin(called)) {
+                std::unique_lock<std::mutex> lock(mutex_);
+                wake_.wait(lock, called);
+            }
+            seen = ticket_.load();
+            if (id >= static_cast<int>(seen & 0xffff)) continue;
             drain();
-            lock.lock();
-            if (--running_ == 0) done_.notify_one();
+            if (running_.fetch_sub(1) == 1) {
+                std::lock_guard<std::mutex> lock(mutex_);
+                done_.notify_one();
+            }
         }
     }
 
     std::mutex busy_, mutex_;
     std::condition_variable wake_, done_;
-    int workers_ = 0, helpers_ = 0, running_ = 0;
-    uint64_t round_ = 0;
+    int workers_ = 0;
+    std::atomic<uint64_t> ticket_{0};
+    std::atomic<int> running_{0};
     void (*body_)(void*, int64_t) = nullptr;
     void* context_ = nullptr;
     int64_t tasks_ = 0;
@@ -83,25 +120,28 @@ private:
 // Never destroyed: its threads may outlive static destruction, and a forked child must not touch its parent's locks.
 std::atomic<Pool*> pool{nullptr};
 
-Pool& current_pool() {
-    static std::once_flag once;
-    std::call_once(once, [] {
+struct Setup {
+    Setup() {
         pool.store(new Pool);
 #if !defined(_WIN32)
         pthread_atfork(nullptr, nullptr, [] { pool.store(new Pool); });
 #endif
-    });
-    return *pool.load();
-}
+    }
+} setup;
 
 constexpr size_t alignment = 64;
 constexpr size_t keep_at_most = size_t{64} << 20;
 
 struct Stack {
     char* base = nullptr;
-    size_t capacity = 0, used = 0, wanted = 0;
+    size_t capacity = 0, used = 0;
+    size_t held = 0, most = 0;  // bytes in blocks beside the stack, and the most ever in use at once
     int depth = 0;
-    std::vector<void*> overflow;
+    struct Block {
+        void* block;
+        size_t size;
+    };
+    std::vector<Block> overflow;
     ~Stack() { std::free(base); }
 };
 
@@ -119,35 +159,39 @@ char* allocate(size_t size) {
 
 void parallel_for(int64_t tasks, int threads, void (*body)(void*, int64_t), void* context) {
     if (threads > tasks) threads = static_cast<int>(tasks);
-    if (threads > 1 && current_pool().try_run(tasks, threads, body, context)) return;
+    if (threads > 1 && pool.load()->try_run(tasks, threads, body, context)) return;
     for (int64_t task = 0; task < tasks; ++task) body(context, task);
 }
 
-Scratch::Scratch() : mark_(stack.used) { ++stack.depth; }
+Scratch::Scratch() : mark_(stack.used), overflow_mark_(stack.overflow.size()) { ++stack.depth; }
 
 Scratch::~Scratch() {
     stack.used = mark_;
-    if (--stack.depth > 0) return;
-    for (void* block : stack.overflow) std::free(block);
-    if (!stack.overflow.empty() && stack.wanted <= keep_at_most) {
-        std::free(stack.base);
-        stack.base = static_cast<char*>(std::aligned_alloc(alignment, stack.wanted));
-        stack.capacity = stack.base ? stack.wanted : 0;
+    while (stack.overflow.size() > overflow_mark_) {
+        stack.held -= stack.overflow.back().size;
+        std::free(stack.overflow.back().block);
+        stack.overflow.pop_back();
     }
-    stack.overflow.clear();
-    stack.wanted = 0;
+    if (--stack.depth > 0 || stack.most <= stack.capacity) return;
+    if (stack.most <= keep_at_most) {  // next time it fits
+        std::free(stack.base);
+        stack.base = static_cast<char*>(std::aligned_alloc(alignment, stack.most));
+        stack.capacity = stack.base ? stack.most : 0;
+    }
+    stack.most = 0;
 }
 
 void* Scratch::bytes(size_t size) {
     size = rounded(size ? size : 1);
-    stack.wanted += size;
+    if (stack.used + stack.held + size > stack.most) stack.most = stack.used + stack.held + size;
     if (stack.used + size <= stack.capacity) {
         char* block = stack.base + stack.used;
         stack.used += size;
         return block;
     }
     char* block = allocate(size);
-    stack.overflow.push_back(block);
+    stack.overflow.push_back({block, size});
+    stack.held += size;
     return block;
 }
 

@@ -32,7 +32,7 @@ public:
 
 private:
     void* bytes(size_t size);
-    size_t mark_;
+    size_t mark_, overflow_mark_;
 };
 
 }  // namespace spigot

@@ -278,8 +278,8 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
     constexpr int W = lane_count<double>;
     const Words& words = job.words;
     const int64_t n = job.arcs.n, sentences = static_cast<int64_t>(words.order.size());
-    if (job.result) std::memset(job.result, 0, sizeof(T) * job.arcs.batch * n * n);
-    if (job.log_partition) std::memset(job.log_partition, 0, sizeof(T) * job.arcs.batch);
+    if (job.result) clear_empty(words, job.arcs.batch, job.result);
+    for (int64_t b = 0; job.log_partition && b < job.arcs.batch; ++b) job.log_partition[b] = 0;
 
     auto body = [&](int64_t g) {
         FlushDenormals flush;
@@ -296,6 +296,8 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
             direction = scratch.take<Lanes<double>>(area);
             pack_scores(along, words, group, count, size, 0.0, direction);
         }
+        for (int lane = 0; job.result && lane < count; ++lane)
+            std::memset(job.result + group[lane] * n * n, 0, sizeof(T) * n * n);
         uint32_t left = sum_group<T, Plain>(job, group, count, size, scores, direction) | odd;
         for (int lane = 0; left; ++lane, left >>= 1) {
             if (!(left & 1)) continue;
@@ -340,7 +342,7 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
 template <class T>
 void tree_sums(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, T* log_partition, T* marginals,
                int threads, FaultBox& faults) {
-    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, faults);
+    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, threads, faults);
     if (faults.any()) return;
     const TreeSumJob<T> job{arcs, words, nonprojective, single_root, nullptr, log_partition, marginals, faults};
     sum_trees<T, Lanes<double>, Wide>(job, threads);
@@ -349,7 +351,7 @@ void tree_sums(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, T*
 template <class T>
 void tree_hessian(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, const T* direction, T* to, int threads,
                   FaultBox& faults) {
-    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, faults);
+    const Words words = find_words(arcs.mask, arcs.batch, arcs.n, threads, faults);
     if (faults.any()) return;
     const TreeSumJob<T> job{arcs, words, nonprojective, single_root, direction, nullptr, to, faults};
     sum_trees<T, Dual<Lanes<double>>, Dual<Wide>>(job, threads);

@@ -68,7 +68,6 @@ def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, sha
     tolerance = TOLERANCE[point.dtype]
     exists = mask.cpu().numpy()
     target = np.where(exists, point.detach().double().cpu().numpy(), 0.0)
-    scale = np.maximum(1.0, np.abs(target).max(-1, initial=0.0))
     sets = [_ActiveSet(v, z) for v, z in zip(target, start.double().cpu().numpy(), strict=True)]
     gaps = np.zeros(len(sets))
     running = list(range(len(sets)))
@@ -83,7 +82,7 @@ def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, sha
         going = []
         for b in running:
             gaps[b] = sets[b].gain(rivals[b])
-            if gaps[b] > tolerance * scale[b] and sets[b].add(rivals[b]):
+            if gaps[b] > tolerance * sets[b].scale and sets[b].add(rivals[b]):
                 going.append(b)
         running = going
     projected = np.stack([s.point for s in sets]) if sets else target
@@ -131,6 +130,11 @@ class _ActiveSet:
         self.gram = np.zeros((0, 0))
         self.weights = np.zeros(0)
         self._append(vertex, 1.0)
+
+    @property
+    def scale(self) -> float:
+        """How large the point is where there is mass: what the other parts are does not touch the answer."""
+        return float(np.abs(self.target[self.point != 0]).max(initial=1.0))
 
     @property
     def residual(self) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from spigot.interface import (
     explanation,
 )
 from spigot.polytopes.hull import ConvexHull
-from spigot.types import Mask, Parts, Saved
+from spigot.types import Mask, Parts, Saved, Values
 
 
 @final
@@ -65,22 +65,39 @@ class Spigot(AbstractSurrogate):
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
-        polytope = self.polytope or structure.relaxation
-        stepped = z - self.eta * grad
-        if isinstance(polytope, ConvexHull):  # z is a vertex of it, and close to the answer
-            return z - polytope.project(stepped, mask, start=z)
-        return z - polytope.project(stepped, mask)
+        z, stepped = self._step(z, grad)
+        return (z - self._project(structure, z, stepped, mask)[0]).to(grad.dtype)
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         z, grad, mask = decode(self, structure, scores, grad, mask)
-        polytope = self.polytope or structure.relaxation
-        stepped = z - self.eta * grad
         with torch.no_grad():
-            if isinstance(polytope, ConvexHull):
-                solution = polytope.solve(stepped, mask, start=z)
-                projected, gap = solution.point, solution.gap
-            else:
-                projected, gap = polytope.project(stepped, mask), None
-        return explanation(z, grad, z - projected, structure.event_ndim, stepped=stepped, projected=projected, gap=gap)
+            exact, stepped = self._step(z, grad)
+            projected, gap = self._project(structure, exact, stepped, mask)
+        dtype = scores.dtype
+        return explanation(
+            z,
+            grad,
+            (exact - projected).to(dtype),
+            structure.event_ndim,
+            stepped=stepped.to(dtype),
+            projected=projected.to(dtype),
+            gap=None if gap is None else gap.to(dtype),
+        )
+
+    def _step(self, z: Parts, grad: Parts) -> tuple[Parts, Parts]:
+        """z and the step (Eq. 4a), in float64: in float32 a small gradient would drown in the ones of z."""
+        if z.device.type != "mps":  # which has no float64
+            z, grad = z.double(), grad.double()
+        return z, z - self.eta * grad
+
+    def _project(
+        self, structure: AbstractStructure, z: Parts, stepped: Parts, mask: Mask
+    ) -> tuple[Parts, Values | None]:
+        """The projection (Eq. 4b), and its duality gap where there is one."""
+        polytope = self.polytope or structure.relaxation
+        if isinstance(polytope, ConvexHull):  # z is a vertex of it, and close to the answer
+            solution = polytope.solve(stepped, mask, start=z)
+            return solution.point, solution.gap
+        return polytope.project(stepped, mask), None

@@ -127,13 +127,14 @@ def solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start:
 def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
     ndim = structure.event_ndim
     refuse_nan(point, mask, ndim, "points")
+    refuse_infinite(point.isposinf() & mask, ndim, "points")
+    mask = mask & ~point.isneginf()  # what gets nothing might as well not exist
     shape = point.shape[point.ndim - ndim :]
     flat = (-1, shape.numel())
     if structure.hull_kernel == "simplex":
         return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
     if structure.hull_kernel is not None and native.serves(point) and point.numel():
         return project_tree_hull(point, mask, start, structure.hull_kernel)
-    refuse_infinite(point.isinf() & mask, ndim, "points")
     best = structure.argmax(point, mask)
     if start is None:
         start = best
