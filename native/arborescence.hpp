@@ -169,15 +169,14 @@ private:
 // The rows of one sentence, transposed from its scores; false if there is a NaN, +inf or a giant among them.
 template <class T>
 bool load_rows(const T* scores, const uint8_t* mask, int64_t n, const int32_t* at, int length, Arborescence& to) {
+    Scratch scratch;
+    T* row = scratch.take<T>(n + lane_count<T>);
     bool wild = false;
     for (int h = 0; h <= length; ++h) {
-        const T* from = scores + at[h] * n;
-        const uint8_t* here = mask + at[h] * n;
-        for (int m = 1; m <= length; ++m) {
-            const T v = from[at[m]];
-            wild |= here[at[m]] && h != m && is_wild(v);
-            to.row(m)[h] = here[at[m]] ? static_cast<double>(v) : minus_infinity<double>;
-        }
+        const bool suspect = copy_existing(scores + at[h] * n, mask + at[h] * n, at[length] + 1, n, row);
+        row[at[h]] = minus_infinity<T>;  // a loop, whatever the mask says
+        for (int m = 1; m <= length; ++m) to.row(m)[h] = static_cast<double>(row[at[m]]);
+        for (int m = 1; suspect && m <= length; ++m) wild |= is_wild(row[at[m]]);
     }
     return !wild;
 }

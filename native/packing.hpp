@@ -46,7 +46,20 @@ constexpr T tame_limit = sizeof(T) == 4 ? T(1e30) : T(1e290);
 
 template <class T>
 inline bool is_wild(T v) {
-    return !(std::fabs(v) <= tame_limit<T>) && v != minus_infinity<T>;
+    return !(std::fabs(v) <= tame_limit<T>) & (v != minus_infinity<T>);  // no branches: it sits in inner loops
+}
+
+// Copies `count` of the n entries of a row, with -inf where there is none; true if any might be wild.
+template <class T>
+bool copy_existing(const T* from, const uint8_t* exists, int64_t count, int64_t n, T* to) {
+    constexpr int W = lane_count<T>;
+    typename LaneTraits<T>::Bits wild{};
+    for (int64_t m = 0; m < count; m += W) {
+        const Lanes<T> v = m + W <= n ? load_existing(from + m, exists + m) : load_existing(from + m, exists + m, n - m);
+        wild |= (v > tame_limit<T>) | ((v < -tame_limit<T>) & (v != minus_infinity<T>)) | (v != v);
+        store(to + m, v);
+    }
+    return any_lane(wild);
 }
 
 // Puts the scores of up to lane_count<C> sentences into lanes, converted to C: packed[h * size + m], `absent` where there
@@ -57,6 +70,8 @@ uint32_t pack_scores(const ArcBatch<T>& arcs, const Words& words, const int32_t*
                      Lanes<C>* packed) {
     constexpr int W = lane_count<C>;
     const int64_t n = arcs.n;
+    Scratch scratch;
+    T* row = scratch.take<T>(n + lane_count<T>);
     uint32_t odd = 0;
     for (int64_t i = 0; i < int64_t{size} * size; ++i) packed[i] = spread(absent);
     for (int lane = 0; lane < count; ++lane) {
@@ -71,20 +86,18 @@ uint32_t pack_scores(const ArcBatch<T>& arcs, const Words& words, const int32_t*
             C* to = reinterpret_cast<C*>(packed + int64_t{h} * size) + lane;
             const T* from = scores + at[h] * n;
             const uint8_t* here = mask + at[h] * n;
-            if (dense) {
-                for (int m = 1; m <= length; ++m) {
-                    const T v = from[m];
-                    wild |= here[m] && m != h && is_wild(v);
-                    to[m * W] = here[m] ? static_cast<C>(v) : absent;
-                }
+            if (dense && absent == minus_infinity<C>) {
+                const bool suspect = copy_existing(from, here, length + 1, n, row);
+                row[h] = minus_infinity<T>;  // a loop, whatever the mask says
+                for (int m = 1; m <= length; ++m) to[m * W] = static_cast<C>(row[m]);
+                for (int m = 1; suspect && m <= length; ++m) wild |= is_wild(row[m]);
             } else {
                 for (int m = 1; m <= length; ++m) {
-                    const T v = from[at[m]];
-                    wild |= here[at[m]] && m != h && is_wild(v);
-                    to[m * W] = here[at[m]] ? static_cast<C>(v) : absent;
+                    const bool exists = here[at[m]] != 0 && m != h;
+                    wild |= exists && is_wild(from[at[m]]);
+                    to[m * W] = exists ? static_cast<C>(from[at[m]]) : absent;
                 }
             }
-            to[h * W] = absent;  // a loop, whatever the mask says
         }
         if (wild) odd |= 1u << lane;
     }
