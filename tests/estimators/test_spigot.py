@@ -260,3 +260,16 @@ def test_estimators_are_values() -> None:
     assert len({Spigot(), Spigot(1.0), Spigot(polytope=Simplex())}) == 2
     with pytest.raises(dataclasses.FrozenInstanceError):
         Spigot().eta = 2.0  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-6, 1e-8])
+def test_small_gradients_survive_float32(scale: float) -> None:
+    """While the step stays on the face of z, the gradient scales with the loss, down to any size."""
+    trees = spigot.ProjectiveTrees()
+    scores = torch.randn(4, 7, 7)
+    z = trees.argmax(scores)
+    grad = torch.randn(4, 7, 7)
+    whole = spigot.Spigot(eta=1e-3).explain(trees, scores.double(), grad.double()).gradient / 1e-3
+    small = spigot.Spigot(eta=1.0).explain(trees, scores, scale * grad).gradient / scale
+    assert (z > 0).any()
+    torch.testing.assert_close(small, whole.float(), rtol=1e-3, atol=1e-4)

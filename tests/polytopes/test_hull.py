@@ -194,3 +194,24 @@ def test_hull_refuses_what_it_cannot_use() -> None:
         hull.project(torch.zeros(3, 3), start=torch.zeros(2, 2))
     with pytest.raises(ValueError, match="NaN"):
         hull.project(torch.full((3, 3), torch.nan))
+
+
+def test_a_start_that_is_no_member_is_ignored() -> None:
+    """Taken into the support, a cycle would pull the answer out of the hull while the gap said zero."""
+    point = torch.zeros(4, 4, dtype=torch.float64)
+    point[2, 1] = point[1, 2] = point[0, 3] = 3
+    hull = ConvexHull(ProjectiveTrees())
+    cycle = (point > 0).double()
+    torch.testing.assert_close(hull.project(point, start=cycle), hull.project(point))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_giant_parts_without_mass_do_not_loosen_the_projection(dtype: torch.dtype) -> None:
+    """Arcs at -1e8, as a soft mask, give what the mask itself gives."""
+    trees = NonProjectiveTrees()
+    point = torch.randn(16, 8, 8, dtype=dtype)
+    mask = trees.everything(point) & (torch.rand(16, 8, 8) < 0.8)
+    mask[:, 0, 1:] = True
+    hull = ConvexHull(trees)
+    soft = hull.project(point.masked_fill(~mask, -1e8))
+    torch.testing.assert_close(soft, hull.project(point, mask), atol=1e-3 if dtype == torch.float32 else 1e-4, rtol=0)

@@ -95,3 +95,15 @@ def test_marginals_are_softmax(values: list[float], shift: float) -> None:
 def test_relaxation_is_the_simplex() -> None:
     assert OneOf().relaxation == spigot.Simplex()
     assert OneOf().event_ndim == 1
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0,), (0, 4)])
+def test_an_axis_without_choices_is_empty_everywhere(shape: tuple[int, ...]) -> None:
+    scores = torch.zeros(shape, requires_grad=True)
+    choice = spigot.OneOf()
+    assert (choice.log_partition(scores) == 0).all()
+    for value in (choice.argmax(scores), choice.marginals(scores), spigot.ConvexHull(choice).project(scores)):
+        assert value.shape == shape
+    spigot.argmax(scores, choice, spigot.SparseMAP()).sum().backward()
+    assert scores.grad is not None
+    assert scores.grad.shape == shape

@@ -65,6 +65,8 @@ def masked_logsumexp(values: Tensor, mask: Tensor, dim: int) -> Tensor:
     `torch.logsumexp` gives NaN gradients.
     """
     values = values.masked_fill(~mask, -torch.inf)
+    if values.shape[dim] == 0:
+        return values.sum(dim) - torch.inf
     top = values.detach().amax(dim, keepdim=True)
     top = torch.where(top.isfinite(), top, torch.zeros_like(top))
     total = (values - top).exp().sum(dim)

@@ -96,8 +96,9 @@ class SparseMAP(AbstractSurrogate):
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
-        parts = grad.shape[grad.ndim - structure.event_ndim :].numel()
-        return project_face(grad.reshape(-1, parts), *saved).reshape(grad.shape)
+        split = grad.ndim - structure.event_ndim
+        flat = grad.reshape(grad.shape[:split].numel(), grad.shape[split:].numel())
+        return project_face(flat, *saved).reshape(grad.shape)
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None

@@ -130,7 +130,7 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
     refuse_infinite(point.isposinf() & mask, ndim, "points")
     mask = mask & ~point.isneginf()  # what gets nothing might as well not exist
     shape = point.shape[point.ndim - ndim :]
-    flat = (-1, shape.numel())
+    flat = (point.shape[: point.ndim - ndim].numel(), shape.numel())
     if structure.hull_kernel == "simplex":
         return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
     if structure.hull_kernel is not None and native.serves(point) and point.numel():

@@ -11,6 +11,7 @@ from spigot.algorithms.choice import one_of
 from spigot.algorithms.reduce import checked, masked_logsumexp
 from spigot.interface import AbstractMarginalStructure
 from spigot.polytopes.blocks import Simplex
+from spigot.structures.describe import check_lengths
 from spigot.types import Mask, Parts, Values
 
 
@@ -62,7 +63,11 @@ class OneOf(AbstractMarginalStructure):
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """True for the first `lengths` entries; here lengths count choices."""
-        size = int(lengths.max()) if size is None and lengths.numel() else size or 0
+        check_lengths(lengths)
+        longest = int(lengths.max()) if lengths.numel() else 0
+        size = longest if size is None else size
+        if size < longest:
+            raise ValueError(f"size is {size}, but an instance has {longest} choices.")
         return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
     def everything(self, parts: Parts) -> Mask:

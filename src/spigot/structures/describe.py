@@ -17,14 +17,21 @@ def arc_mask(lengths: Tensor, size: int | None) -> Mask:
 
 def padded_size(lengths: Tensor, size: int | None) -> int:
     """Positions including the root: the longest sentence and one, or the size asked for."""
-    if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
-        raise TypeError(f"lengths has dtype {lengths.dtype}; it must be a tensor of integers.")
+    check_lengths(lengths)
     longest = int(lengths.max()) if lengths.numel() else 0
-    if lengths.numel() and int(lengths.min()) < 0:
-        raise ValueError(f"lengths has a negative entry, {int(lengths.min())}; lengths count words without the root.")
     if size is not None and size <= longest:
         raise ValueError(f"size is {size}, but {longest} words and the root need at least {longest + 1} positions.")
     return longest + 1 if size is None else size
+
+
+def check_lengths(lengths: Tensor) -> None:
+    """Lengths are whole numbers, zero or more."""
+    if not isinstance(lengths, Tensor):
+        raise TypeError(f"lengths is a {type(lengths).__name__}; it must be a tensor of integers, one an instance.")
+    if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
+        raise TypeError(f"lengths has dtype {lengths.dtype}; it must be a tensor of integers.")
+    if lengths.numel() and int(lengths.min()) < 0:
+        raise ValueError(f"lengths has a negative entry, {int(lengths.min())}; a length is zero or more.")
 
 
 def tree_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool) -> list[list[str]]:
