@@ -99,6 +99,19 @@ public:
         return head < modifier ? d_arc_right_[hm] * arc_right_[hm] : d_arc_left_by_end_[hm] * arc_left_by_end_[hm];
     }
 
+    // Lanes in which some value of the charts, inside or outside, is beyond the limit or NaN.
+    template <class Value>
+    auto beyond(double limit, int first, Value value) const {
+        auto bad = !(value(right_[first * size_ + first]) <= limit);
+        for (int i = first; i < size_; ++i)
+            for (int j = i; j < size_; ++j)
+                for (const V* chart : {right_, left_, d_right_, d_left_, d_right_by_end_, d_left_by_end_}) {
+                    const bool by_end = chart == d_right_by_end_ || chart == d_left_by_end_;
+                    bad |= !(value(chart[by_end ? j * size_ + i : i * size_ + j]) <= limit);
+                }
+        return bad;
+    }
+
     V* weights;  // [head * size + modifier], to be filled by the caller
 
 private:

@@ -125,6 +125,7 @@ struct Lane {  // Lanes<double>
     static double get(const V& v, int lane) { return v[lane]; }
     static void add(V& v, int lane, double x) { v[lane] += x; }
     static double value(double x) { return x; }
+    static const V& values(const V& v) { return v; }
     static double result(const V& v, int lane) { return v[lane]; }
 };
 template <>
@@ -136,6 +137,7 @@ struct Lane<Dual<Lanes<double>>> {
     static Scalar get(const V& v, int lane) { return {v.value[lane], v.slope[lane]}; }
     static void add(V& v, int lane, Scalar x) { v.value[lane] += x.value, v.slope[lane] += x.slope; }
     static double value(Scalar x) { return x.value; }
+    static const Lanes<double>& values(const V& v) { return v.value; }
     static double result(const V& v, int lane) { return v.slope[lane]; }
 };
 template <>

@@ -3,7 +3,8 @@
 // Most sentences go through plain doubles, several side by side. Their weights are normalised for each word, so that
 // sums never overflow and what underflows cannot matter as long as the total is not itself tiny. Sentences for which
 // it is tiny (large scores, long sentences, words that insist on each other) are done again, one by one, with numbers
-// whose range does not end.
+// whose range does not end. In between, long sentences whose total is tiny only because it has so many factors are tried
+// again with all weights multiplied by what the total lacks, word by word.
 #pragma once
 
 #include "inside_outside.hpp"
@@ -131,17 +132,42 @@ void load_weights(const TreeSumJob<T>& job, const int32_t* group, int count, int
     }
 }
 
-// A bit for each lane whose total is large enough to trust plain doubles; all of them for wide numbers.
+// The log of what each weight would have to be multiplied by for the total to be about one, judged by the longest span
+// from the first token on that has not vanished.
+template <class V>
+double missing_factor(const InsideOutside<V>& chart, int first, int length, int lane) {
+    for (int k = length; k > first + 1; --k) {
+        const double value = Lane<V>::value(Lane<V>::get(chart.right(first, k), lane));
+        if (value > 1e-150) return -std::log(value) / (k - first);
+    }
+    return 0;
+}
+
+// A bit for each lane whose total can be trusted; all of them for wide numbers. Plain doubles take the log of a factor for
+// the weights of each lane in `boost`, and leave there what to try next where they failed, or zero.
 template <class T, class V>
 uint32_t projective_sums(const TreeSumJob<T>& job, const int32_t* group, int count, int size,
-                         const Lanes<double>* scores, const Lanes<double>* direction, V* expected, double* log_total) {
+                         const Lanes<double>* scores, const Lanes<double>* direction, double* boost, V* expected,
+                         double* log_total) {
     using L = Lane<V>;
     Scratch scratch;
-    const bool outside = expected != nullptr;
+    bool boosted = false;
+    for (int lane = 0; boost && lane < count; ++lane) boosted |= boost[lane] != 0;
+    const bool outside = expected != nullptr || boosted;  // whether to trust a boosted sum shows in the whole chart
     InsideOutside<V> chart(scratch, size, outside);
     V* scale = scratch.take<V>(1);
     double shift[L::count];
     load_weights(job, group, count, size, scores, direction, chart.weights, shift);
+    if constexpr (!L::wide_range) {
+        if (boosted) {
+            V factor = Constant<V>::of(1);
+            for (int lane = 0; lane < count; ++lane) {
+                L::add(factor, lane, L::get(Constant<V>::of(std::exp(boost[lane]) - 1), lane));
+                shift[lane] -= boost[lane] * job.words.lengths[group[lane]];
+            }
+            for (int i = 0; i < size * size; ++i) chart.weights[i] = chart.weights[i] * factor;
+        }
+    }
     const int first = job.single_root ? 1 : 0;
     chart.inside(first);
     if (outside) chart.clear_outside();
@@ -168,12 +194,24 @@ uint32_t projective_sums(const TreeSumJob<T>& job, const int32_t* group, int cou
             if (z.mantissa > 0) fine |= 1u << lane;
             log_total[lane] = shift[lane] + wide_log(z);
         } else {
-            if (z > 1e-200) fine |= 1u << lane;
+            // Not boosted, sums are at most one: what underflowed cannot matter beside this.
+            const bool good = boost[lane] ? z > 1e-60 && z < 1e60 : z > 1e-200;
+            if (good) fine |= 1u << lane;
+            else if (!boost[lane]) boost[lane] = missing_factor(chart, first, length, lane);
+            else boost[lane] = z > 0 && z < 1e300 ? boost[lane] - std::log(z) / length : 0;
             log_total[lane] = shift[lane] + std::log(z);
         }
     }
     if (!outside) return fine;
     chart.outside(first);
+    if constexpr (!L::wide_range) {
+        if (boosted) {  // what underflowed, times anything in the chart, cannot matter beside a total of 1e-60
+            const auto bad = chart.beyond(1e180, first, [](const V& v) { return Lane<V>::values(v); });
+            for (int lane = 0; lane < count; ++lane)
+                if (bad[lane] && boost[lane]) fine &= ~(1u << lane);
+        }
+    }
+    if (!expected) return fine;
     *scale = Constant<V>::of(1) / total;
     for (int h = 0; h < size; ++h)
         for (int m = 1; m < size; ++m) {
@@ -243,14 +281,14 @@ uint32_t nonprojective_sums(const TreeSumJob<T>& job, const int32_t* group, int 
 // Does a group of sentences with one kind of number; a bit for each sentence that it could not do.
 template <class T, class V>
 uint32_t sum_group(const TreeSumJob<T>& job, const int32_t* group, int count, int size, const Lanes<double>* scores,
-                   const Lanes<double>* direction) {
+                   const Lanes<double>* direction, double* boost = nullptr) {
     using L = Lane<V>;
     Scratch scratch;
     V* expected = job.result ? scratch.take<V>(static_cast<size_t>(size) * size) : nullptr;
     double log_total[L::count];
     const uint32_t fine =
         job.nonprojective ? nonprojective_sums<T, V>(job, group, count, size, scores, direction, expected, log_total)
-                          : projective_sums<T, V>(job, group, count, size, scores, direction, expected, log_total);
+                          : projective_sums<T, V>(job, group, count, size, scores, direction, boost, expected, log_total);
     const int64_t n = job.arcs.n;
     for (int lane = 0; lane < count; ++lane) {
         if (!(fine >> lane & 1)) continue;
@@ -298,7 +336,16 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
         }
         for (int lane = 0; job.result && lane < count; ++lane)
             std::memset(job.result + group[lane] * n * n, 0, sizeof(T) * n * n);
-        uint32_t left = sum_group<T, Plain>(job, group, count, size, scores, direction) | odd;
+        double boost[W] = {};
+        uint32_t left = sum_group<T, Plain>(job, group, count, size, scores, direction, boost) | odd;
+        for (int attempt = 0; attempt < 2; ++attempt) {
+            bool hope = false;
+            for (int lane = 0; lane < count; ++lane) {
+                if (!(left >> lane & 1) || odd >> lane & 1) boost[lane] = 0;
+                hope |= boost[lane] != 0;
+            }
+            if (hope) left &= sum_group<T, Plain>(job, group, count, size, scores, direction, boost) | odd;
+        }
         for (int lane = 0; left; ++lane, left >>= 1) {
             if (!(left & 1)) continue;
             const int64_t b = group[lane];

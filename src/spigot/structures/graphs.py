@@ -102,10 +102,11 @@ class SemanticGraphs(AbstractMarginalStructure):
         arcs: Float[Tensor, "*batch n n"] | Bool[Tensor, "*batch n n"],
         labelled: Float[Tensor, "*batch n n l"] | Bool[Tensor, "*batch n n l"],
     ) -> Tensor:
-        """One tensor of parts from three; scores, masks and z alike. What cannot exist becomes zero."""
+        """One tensor of parts from three; scores, masks and z alike. Predicates take the diagonal of the arcs."""
         if (
             labelled.shape[-1] != self.labels
             or arcs.shape != labelled.shape[:-1]
+            or arcs.shape[-2:-1] != arcs.shape[-1:]
             or predicates.shape != arcs.shape[:-1]
         ):
             raise ValueError(
@@ -114,22 +115,25 @@ class SemanticGraphs(AbstractMarginalStructure):
             )
         diagonal = torch.eye(arcs.shape[-1], dtype=torch.bool, device=arcs.device)
         first = torch.where(diagonal, predicates.unsqueeze(-1), arcs)
-        parts = torch.cat((first.unsqueeze(-1), labelled), -1)
-        return parts.masked_fill(~graph_parts(torch.ones_like(parts, dtype=torch.bool)), 0)
+        return torch.cat((first.unsqueeze(-1), labelled), -1)
 
     def unpack(self, parts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Predicates `(*batch, n)`, arcs `(*batch, n, n)` and labelled arcs `(*batch, n, n, l)`."""
+        self._check_shape(parts, "parts")
         diagonal = torch.eye(parts.shape[-2], dtype=torch.bool, device=parts.device)
         return parts[..., 0].diagonal(dim1=-2, dim2=-1), parts[..., 0].masked_fill(diagonal, 0), parts[..., 1:]
 
     def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
         mask = check_parts(parts, mask, 3, what)
-        n, m, width = parts.shape[-3:]
-        if n != m or n == 0 or width != 1 + self.labels:
+        self._check_shape(parts, what)
+        return mask
+
+    def _check_shape(self, parts: Tensor, what: str) -> None:
+        shape = parts.shape[-3:]
+        if len(shape) < 3 or shape[0] != shape[1] or shape[0] == 0 or shape[2] != 1 + self.labels:
             raise ValueError(
                 f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, n, {1 + self.labels}), n >= 1."
             )
-        return mask
 
     def _summable(self, scores: Parts, mask: Mask | None, verb: str) -> Mask:
         if self.deterministic:
