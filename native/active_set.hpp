@@ -59,7 +59,7 @@ public:
         if (count_) {
             double gain = 0;
             for (int m = 1; m <= length; ++m) gain += residual(rival[m], m);
-            double scale = 1;  // of the arcs that carry mass: what the others are does not touch the answer
+            double scale = 1e-3;  // of the arcs that carry mass: what the others are does not touch the answer
             for (int i = 0; i < touched_count_; ++i) {
                 const int arc = touched_[i];
                 gain -= mu_[arc] * residual(arc);

@@ -133,12 +133,14 @@ void load_weights(const TreeSumJob<T>& job, const int32_t* group, int count, int
 }
 
 // The log of what each weight would have to be multiplied by for the total to be about one, judged by the longest span
-// from the first token on that has not vanished.
+// from the first token on that has not vanished. No more than 50: weights that vanished before would otherwise be missed.
 template <class V>
 double missing_factor(const InsideOutside<V>& chart, int first, int length, int lane) {
     for (int k = length; k > first + 1; --k) {
         const double value = Lane<V>::value(Lane<V>::get(chart.right(first, k), lane));
-        if (value > 1e-150) return -std::log(value) / (k - first);
+        if (!(value > 1e-150)) continue;
+        const double factor = -std::log(value) / (k - first);
+        return factor < 50 ? factor : 0;
     }
     return 0;
 }
@@ -196,16 +198,21 @@ uint32_t projective_sums(const TreeSumJob<T>& job, const int32_t* group, int cou
         } else {
             // Not boosted, sums are at most one: what underflowed cannot matter beside this.
             const bool good = boost[lane] ? z > 1e-60 && z < 1e60 : z > 1e-200;
-            if (good) fine |= 1u << lane;
-            else if (!boost[lane]) boost[lane] = missing_factor(chart, first, length, lane);
-            else boost[lane] = z > 0 && z < 1e300 ? boost[lane] - std::log(z) / length : 0;
+            if (good) {
+                fine |= 1u << lane;
+            } else if (!boost[lane]) {
+                boost[lane] = missing_factor(chart, first, length, lane);
+            } else {
+                const double better = boost[lane] - std::log(z) / length;
+                boost[lane] = z > 0 && z < 1e300 && better < 50 ? better : 0;
+            }
             log_total[lane] = shift[lane] + std::log(z);
         }
     }
     if (!outside) return fine;
     chart.outside(first);
     if constexpr (!L::wide_range) {
-        if (boosted) {  // what underflowed, times anything in the chart, cannot matter beside a total of 1e-60
+        if (boosted) {  // what underflowed, below 1e-285, times anything in the chart, is nothing beside a total of 1e-60
             const auto bad = chart.beyond(1e180, first, [](const V& v) { return Lane<V>::values(v); });
             for (int lane = 0; lane < count; ++lane)
                 if (bad[lane] && boost[lane]) fine &= ~(1u << lane);

@@ -361,3 +361,15 @@ def test_every_binary_score_of_three_words() -> None:
         torch.testing.assert_close(
             trees.log_partition(scores.double()), torch.einsum("vij,bij->bv", every, scores.double()).logsumexp(1)
         )
+
+
+def test_things_that_are_neither_structure_nor_estimator_are_refused() -> None:
+    scores = torch.zeros(3)
+    with pytest.raises(TypeError, match="structure"):
+        spigot.argmax(scores, "OneOf")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="such as Spigot"):
+        spigot.argmax(scores, spigot.OneOf(), spigot.Spigot)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="grad has shape"):
+        spigot.Spigot().explain(spigot.OneOf(), scores, torch.zeros(4))
+    with pytest.raises(ValueError, match="weight has shape"):
+        spigot.structured_hinge(scores, torch.zeros(3), spigot.OneOf(), weight=torch.ones(4))

@@ -195,6 +195,12 @@ def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
         raise ValueError(f"eta is {eta}; a step size must be a finite number, zero or more.")
 
 
+def check_gradient(grad: Tensor, scores: Tensor) -> None:
+    """A gradient to explain has the shape of the scores."""
+    if grad.shape != scores.shape:
+        raise ValueError(f"grad has shape {tuple(grad.shape)} and scores {tuple(scores.shape)}; they must be equal.")
+
+
 class _Surrogate(torch.autograd.Function):
     """Forward and pullback of an estimator as one node of the autograd graph."""
 

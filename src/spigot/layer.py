@@ -40,6 +40,10 @@ def argmax(
         >>> scores.grad.sum(0)                                    # what one head loses, another gains
         tensor([0., 0., 0., 0., 0.])
     """
+    if not isinstance(structure, AbstractStructure):
+        raise TypeError(f"structure is {structure!r}; it must be a structure, such as ProjectiveTrees().")
+    if not isinstance(estimator, AbstractEstimator):
+        raise TypeError(f"estimator is {estimator!r}; it must be an estimator, such as Spigot().")
     mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
     return estimator(structure, scores, mask)
 

@@ -46,6 +46,12 @@ def structured_hinge(
     """
     mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
     _check_gold(gold, scores)
+    if weight is not None:
+        pairs = zip(weight.shape[::-1], scores.shape[::-1], strict=False)
+        if weight.ndim > scores.ndim or any(w not in (1, s) for w, s in pairs):
+            raise ValueError(
+                f"weight has shape {tuple(weight.shape)}; it must broadcast to scores {tuple(scores.shape)}."
+            )
     gold = gold.masked_fill(~mask, 0)
     cost = false_positive * (1 - gold) - false_negative * gold
     missing = false_negative * gold
@@ -88,5 +94,5 @@ def _dot(values: Parts, z: Parts, structure: AbstractStructure) -> Values:
 def _check_gold(gold: Parts, scores: Parts) -> None:
     if gold.shape != scores.shape:
         raise ValueError(f"gold has shape {tuple(gold.shape)} and scores {tuple(scores.shape)}; they must be equal.")
-    if not gold.dtype.is_floating_point:
+    if gold.dtype != scores.dtype:
         raise TypeError(f"gold has dtype {gold.dtype}; it must be 0/1 in {scores.dtype}, e.g. gold.to(scores.dtype).")

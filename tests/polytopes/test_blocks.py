@@ -208,3 +208,16 @@ def test_arc_label_with_pruned_parts() -> None:
     assert not ArcLabel().project(point, mask).any()
     mask[0, 1] = torch.tensor([True, True, False])
     assert ArcLabel().project(point, mask)[0, 1].tolist() == [1, 1, 0]
+
+
+def test_projections_have_their_true_gradient() -> None:
+    rows = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    arcs = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
+    parts = (0.7 * torch.randn(2, 3, 3, 4, dtype=torch.float64)).requires_grad_()
+    mask = torch.rand(2, 3, 3, 4) < 0.8
+    assert torch.autograd.gradcheck(Simplex().project, rows)
+    assert torch.autograd.gradcheck(HeadSimplex().project, arcs)
+    assert torch.autograd.gradcheck(lambda point: ArcLabel().project(point), parts)
+    assert torch.autograd.gradcheck(lambda point: ArcLabel().project(point, mask), parts)
+    with pytest.raises(NotImplementedError, match="sequential"):
+        ArcLabel(sequential=True).project(parts).sum().backward()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import spigot
 from spigot import NonProjectiveTrees, ProjectiveTrees
+from spigot.algorithms.eisner import inside_reference
 from tests import brute
 
 Trees = ProjectiveTrees | NonProjectiveTrees
@@ -281,3 +282,20 @@ def test_non_projective_argmax_against_linear_programming() -> None:
         )
         z = NonProjectiveTrees(single_root).argmax(scores)
         assert (z * scores).sum().item() == pytest.approx(-answer.fun)
+
+
+@pytest.mark.parametrize("words", [115, 140])
+def test_long_sentences_are_summed_as_in_log_space(words: int) -> None:
+    """Beyond about a hundred words a sum of normalised weights is too small for plain doubles as it stands."""
+    trees = ProjectiveTrees()
+    scores = torch.randn(2, words + 1, words + 1, dtype=torch.float64)
+    mask = trees.mask(torch.tensor([words, words - 7]))
+    total = inside_reference(scores, mask, torch.tensor([words, words - 7]), True)
+    torch.testing.assert_close(trees.log_partition(scores, mask), total)
+    mu = trees.marginals(scores, mask)
+    direction = torch.randn_like(scores)
+    step = 1e-6
+    slope = (
+        trees.log_partition(scores + step * direction, mask) - trees.log_partition(scores - step * direction, mask)
+    ) / (2 * step)
+    torch.testing.assert_close((mu * direction).sum((-2, -1)), slope, rtol=1e-5, atol=1e-5)

@@ -134,7 +134,7 @@ class _ActiveSet:
     @property
     def scale(self) -> float:
         """How large the point is where there is mass: what the other parts are does not touch the answer."""
-        return float(np.abs(self.target[self.point != 0]).max(initial=1.0))
+        return float(np.abs(self.target[self.point != 0]).max(initial=1e-3))
 
     @property
     def residual(self) -> NDArray[np.float64]:

@@ -376,7 +376,7 @@ def decode(scores: Tensor, mask: Tensor, rows: Rows, integral: bool, integral_au
         x = maximise(problem, np.append(values[index], np.zeros(rows.auxiliary)))
         if x is None:
             raise no_solution(index, batch)
-        z[index] = x[:size]
+        z[index] = x[:size] + 0.0  # -0.0 becomes 0.0
     return torch.from_numpy(z).reshape(scores.shape)
 
 

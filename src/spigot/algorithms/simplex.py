@@ -103,6 +103,50 @@ project_arc_labels.register_fake(
 )
 
 
+def _save(ctx, inputs, output) -> None:
+    ctx.save_for_backward(output)
+
+
+def _backward_along(axis: int):
+    """The Jacobian of a simplex projection: on the support, a gradient less its mean (Martins, Astudillo 2016)."""
+
+    def backward(ctx, grad: Tensor):
+        (p,) = ctx.saved_tensors
+        return _centre(grad, p > 0, axis), None
+
+    return backward
+
+
+def _centre(grad: Tensor, support: Tensor, axis: int) -> Tensor:
+    inside = grad.masked_fill(~support, 0)
+    mean = inside.sum(axis, keepdim=True) / support.sum(axis, keepdim=True).clamp(min=1)
+    return (inside - mean).masked_fill(~support, 0)
+
+
+def _save_arc_labels(ctx, inputs, output) -> None:
+    point, mask, ctx.sequential = inputs
+    ctx.save_for_backward(point, mask, output)
+
+
+def _arc_labels_backward(ctx, grad: Tensor):
+    if ctx.sequential:
+        raise NotImplementedError("ArcLabel(sequential=True) has no gradient; use ArcLabel().")
+    point, mask, p = ctx.saved_tensors
+    diagonal = torch.eye(p.shape[-2], dtype=torch.bool, device=p.device).unsqueeze(-1)
+    argument = torch.arange(p.shape[-2], device=p.device).gt(0).unsqueeze(-1)
+    arcs = mask[..., :1] & ~diagonal & argument
+    # The slack of an arc falls as the arc rises, in the point as in its projection.
+    lifted = torch.cat((-grad[..., :1], grad[..., 1:]), -1)
+    back = _centre(lifted, torch.cat((arcs & (p[..., :1] < 1), p[..., 1:] > 0), -1), -1)
+    inside = mask[..., :1] & diagonal & (point[..., :1] > 0) & (point[..., :1] < 1)
+    return torch.cat((torch.where(inside, grad[..., :1], -back[..., :1]), back[..., 1:]), -1), None, None
+
+
+project_simplex.register_autograd(_backward_along(-1), setup_context=_save)
+project_heads.register_autograd(_backward_along(-2), setup_context=_save)
+project_arc_labels.register_autograd(_arc_labels_backward, setup_context=_save_arc_labels)
+
+
 def simplex_reference(
     point: Float[Tensor, "*batch k"], mask: Bool[Tensor, "*batch k"], total: Float[Tensor, "*batch"] | None = None
 ) -> Float[Tensor, "*batch k"]:

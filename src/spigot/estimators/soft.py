@@ -13,6 +13,7 @@ from spigot.interface import (
     AbstractStructure,
     AbstractSurrogate,
     Explanation,
+    check_gradient,
     check_settings,
     explanation,
 )
@@ -51,6 +52,7 @@ class StructuredAttention(AbstractEstimator):
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+        check_gradient(grad, scores)
         grad = grad.masked_fill(~mask, 0)
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()
@@ -104,6 +106,7 @@ class SparseMAP(AbstractSurrogate):
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+        check_gradient(grad, scores)
         grad = self.clip(structure, grad, mask)
         with torch.no_grad():
             solution = ConvexHull(structure).solve(scores, mask)

@@ -6,7 +6,14 @@ from typing import ClassVar, final
 import torch
 
 from spigot.algorithms.checks import check_parts
-from spigot.interface import AbstractStructure, AbstractSurrogate, Explanation, check_settings, explanation
+from spigot.interface import (
+    AbstractStructure,
+    AbstractSurrogate,
+    Explanation,
+    check_gradient,
+    check_settings,
+    explanation,
+)
 from spigot.types import Mask, Parts, Saved
 
 
@@ -100,6 +107,7 @@ def decode(
 ) -> tuple[Parts, Parts, Mask]:
     """What `explain` starts from: the forward value, the gradient as used, and the mask spelt out."""
     mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+    check_gradient(grad, scores)
     with torch.no_grad():
         z, _ = estimator.forward(structure, scores, mask)
         return z, estimator.clip(structure, grad, mask), mask

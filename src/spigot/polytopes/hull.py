@@ -85,7 +85,7 @@ class ConvexHull(AbstractPolytope):
     structure: AbstractStructure
 
     def project(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> Parts:
-        r"""The nearest point of the hull.
+        r"""The nearest point of the hull, without a gradient: `SparseMAP` is this projection with its Jacobian.
 
         Args:
             point: Where to project from.
@@ -161,8 +161,10 @@ def _compiled_handle(structure: AbstractStructure) -> int:
 def _hull_operator(
     point: Tensor, mask: Tensor, start: Tensor | None, handle: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    projected, gap, (offsets, weights, starts, indices, values) = _solve_hull(_compiled[handle], point, mask, start)
-    return projected, gap, offsets, weights, starts, indices, values
+    projected, gap, support = _solve_hull(_compiled[handle], point, mask, start)
+    # Compiled code relies on memory of its own, aligned as torch aligns it; views and arrays of numpy are not.
+    offsets, weights, starts, indices, values = (part.clone() for part in support)
+    return projected.clone(), gap.clone(), offsets, weights, starts, indices, values
 
 
 @_hull_operator.register_fake

@@ -64,10 +64,11 @@ class OneOf(AbstractMarginalStructure):
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """True for the first `lengths` entries; here lengths count choices."""
         check_lengths(lengths)
-        longest = int(lengths.max()) if lengths.numel() else 0
-        size = longest if size is None else size
-        if size < longest:
-            raise ValueError(f"size is {size}, but an instance has {longest} choices.")
+        if size is None or not torch.compiler.is_compiling():  # a compiled graph cannot look at values
+            longest = int(lengths.max()) if lengths.numel() else 0
+            size = longest if size is None else size
+            if size < longest:
+                raise ValueError(f"size is {size}, but an instance has {longest} choices.")
         return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
     def everything(self, parts: Parts) -> Mask:

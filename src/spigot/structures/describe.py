@@ -18,6 +18,8 @@ def arc_mask(lengths: Tensor, size: int | None) -> Mask:
 def padded_size(lengths: Tensor, size: int | None) -> int:
     """Positions including the root: the longest sentence and one, or the size asked for."""
     check_lengths(lengths)
+    if size is not None and torch.compiler.is_compiling():
+        return size  # a compiled graph cannot look at values
     longest = int(lengths.max()) if lengths.numel() else 0
     if size is not None and size <= longest:
         raise ValueError(f"size is {size}, but {longest} words and the root need at least {longest + 1} positions.")
@@ -30,7 +32,7 @@ def check_lengths(lengths: Tensor) -> None:
         raise TypeError(f"lengths is a {type(lengths).__name__}; it must be a tensor of integers, one an instance.")
     if lengths.dtype.is_floating_point or lengths.dtype == torch.bool:
         raise TypeError(f"lengths has dtype {lengths.dtype}; it must be a tensor of integers.")
-    if lengths.numel() and int(lengths.min()) < 0:
+    if not torch.compiler.is_compiling() and lengths.numel() and int(lengths.min()) < 0:
         raise ValueError(f"lengths has a negative entry, {int(lengths.min())}; a length is zero or more.")
 
 
