@@ -157,16 +157,19 @@ class AbstractEstimator(abc.ABC):
 class AbstractSurrogate(AbstractEstimator):
     """A forward value computed by an algorithm, and a way back that is written by hand.
 
-    A new estimator is one subclass: `forward` if it does not decode the plain scores, `pullback` for the gradient,
-    `explain` for the record. Subclasses are frozen dataclasses with a field `max_norm`.
+    A new estimator is one subclass: `pullback` for the gradient, `explain` for the record, and `forward` if it does not
+    decode the plain scores. Subclasses are frozen dataclasses with a field `max_norm`.
     """
 
     max_norm: float | None
     r"""Clips $\nabla_z L$ to this 2-norm, instance by instance, before anything else; `None` leaves it alone."""
 
-    @abc.abstractmethod
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
-        """What goes forward, and the tensors that `pullback` will need beside scores, z and mask."""
+        """What goes forward, and the tensors that `pullback` will need beside scores, z and mask: the argmax, and none.
+
+        An estimator that perturbs the scores returns its noise, one that projects them its support.
+        """
+        return structure.argmax(scores, mask), ()
 
     @abc.abstractmethod
     def pullback(

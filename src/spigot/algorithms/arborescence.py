@@ -7,51 +7,30 @@ References:
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot import native
-from spigot.algorithms.checks import impossible_error
-from spigot.algorithms.kernels import TREES, flatten, tree_argmax
-from spigot.algorithms.reduce import refuse_nan
-from spigot.algorithms.words import (
-    arcs_from_heads,
-    compact_words,
-    finite_scores,
-    refuse_headless,
-    reorder,
-    tree_arcs,
-)
 
-
-@torch.library.custom_op("spigot::nonprojective_argmax", mutates_args=())
-def nonprojective_argmax(scores: Tensor, mask: Tensor, single_root: bool) -> Tensor:
-    """The best tree of each `(n, n)` instance. Ties go to the first head; tensors elsewhere are decoded on the CPU."""
-    n = scores.shape[-1]
-    kind = "nonprojective-single" if single_root else "nonprojective"
-    if native.serves(scores):
-        return tree_argmax(scores, mask, kind)
-    arcs = tree_arcs(mask)
-    refuse_nan(scores, arcs, 2)
-    refuse_headless(arcs)
-    flat, exists = flatten(scores, 2), flatten(arcs, 2)
-    order, lengths = compact_words(exists)
-    arcs = reorder(exists, order)
-    safe = finite_scores(reorder(flat, order), arcs).cpu().numpy()
-    heads = np.zeros((len(safe), n), dtype=np.int64)
+def arborescences_reference(
+    scores: Float[Tensor, "batch n n"],
+    arcs: Bool[Tensor, "batch n n"],
+    lengths: Int[Tensor, "batch"],
+    single_root: bool,
+) -> tuple[Int[Tensor, "batch n"], Float[Tensor, "batch"]]:
+    """Heads and value of the best tree over compacted words, one sentence at a time on the CPU; `-inf` for none."""
+    heads = np.zeros(scores.shape[:2], dtype=np.int64)
+    values = np.zeros(len(scores))
+    safe, exists = scores.cpu().numpy(), arcs.cpu().numpy()
     for b, length in enumerate(lengths.tolist()):
-        found = arborescence_reference(
-            safe[b, : length + 1, : length + 1], arcs[b, : length + 1, : length + 1].cpu().numpy(), single_root
-        )
+        inside = slice(0, length + 1)
+        found = arborescence_reference(safe[b, inside, inside], exists[b, inside, inside], single_root)
         if found is None:
-            raise impossible_error(b, tuple(scores.shape[:-2]), TREES[kind])
-        heads[b, : length + 1] = found
-    return arcs_from_heads(torch.from_numpy(heads).to(scores.device), order, lengths, scores).reshape(scores.shape)
-
-
-@nonprojective_argmax.register_fake
-def _(scores: Tensor, mask: Tensor, single_root: bool) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+            values[b] = -np.inf
+        else:
+            heads[b, inside] = found
+            values[b] = safe[b, found[1:], np.arange(1, length + 1)].sum()
+    return torch.from_numpy(heads).to(scores.device), torch.from_numpy(values).to(scores.device)
 
 
 def arborescence_reference(

@@ -15,42 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spigot import native
-from spigot.algorithms.checks import impossible_error
-from spigot.algorithms.kernels import TREES, flatten, tree_argmax
-from spigot.algorithms.reduce import masked_logsumexp, refuse_nan
-from spigot.algorithms.words import (
-    arcs_from_heads,
-    compact_words,
-    finite_scores,
-    refuse_headless,
-    reorder,
-    tree_arcs,
-)
-
-
-@torch.library.custom_op("spigot::projective_argmax", mutates_args=())
-def projective_argmax(scores: Tensor, mask: Tensor, single_root: bool) -> Tensor:
-    """The best projective tree of each `(n, n)` instance. Ties go to the leftmost split of each span."""
-    kind = "projective-single" if single_root else "projective"
-    if native.serves(scores):
-        return tree_argmax(scores, mask, kind)
-    arcs = tree_arcs(mask)
-    refuse_nan(scores, arcs, 2)
-    refuse_headless(arcs)
-    flat, exists = flatten(scores, 2), flatten(arcs, 2)
-    order, lengths = compact_words(exists)
-    arcs = reorder(exists, order)
-    heads, value = eisner_reference(finite_scores(reorder(flat, order), arcs), arcs, lengths, single_root)
-    if value.isneginf().any():
-        raise impossible_error(int(value.isneginf().nonzero()[0]), tuple(scores.shape[:-2]), TREES[kind])
-    return arcs_from_heads(heads, order, lengths, scores).reshape(scores.shape)
-
-
-@projective_argmax.register_fake
-def _(scores: Tensor, mask: Tensor, single_root: bool) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
-
+from spigot.algorithms.reduce import masked_logsumexp
 
 Reduce = Callable[[Tensor], Tensor]
 

@@ -1,6 +1,5 @@
 """Calling the native kernels: batch axes flattened on the way in, faults turned into errors on the way out."""
 
-import torch
 from torch import Tensor
 
 from spigot import native
@@ -23,15 +22,6 @@ def flatten(parts: Tensor, event_ndim: int) -> Tensor:
     shape = parts.shape[parts.ndim - event_ndim :]
     batch = parts.shape[: parts.ndim - event_ndim].numel()
     return parts.reshape(batch, *shape).contiguous()
-
-
-def tree_argmax(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
-    """The best tree of each `(n, n)` instance."""
-    flat = flatten(scores, 2)
-    z = torch.empty_like(flat)
-    fault = native.kernels.tree_argmax(flat, flatten(mask, 2), kind, z, torch.get_num_threads())
-    raise_tree_fault(fault, scores, kind)
-    return z.reshape(scores.shape)
 
 
 def raise_fault(fault: Fault | None, parts: Tensor, event_ndim: int, what: str, structure: str = "structure") -> None:

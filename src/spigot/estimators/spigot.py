@@ -59,9 +59,6 @@ class Spigot(AbstractSurrogate):
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
 
-    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
-        return structure.argmax(scores, mask), ()
-
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:

@@ -39,9 +39,6 @@ class Pipeline(AbstractSurrogate):
     def __post_init__(self) -> None:
         check_settings(self.max_norm)
 
-    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
-        return structure.argmax(scores, mask), ()
-
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
@@ -85,9 +82,6 @@ class StraightThrough(AbstractSurrogate):
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
-
-    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
-        return structure.argmax(scores, mask), ()
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask

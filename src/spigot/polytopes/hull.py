@@ -65,9 +65,8 @@ class ConvexHull(AbstractPolytope):
     r"""$\operatorname{conv}\mathcal Z$: the tightest polytope, exact up to a duality gap that `solve` reports.
 
     The gap is at most $10^{-9}$ in float64 and $10^{-6}$ in float32, times the scale of the point where it has mass.
-    An entry of $-\infty$ gets nothing. Projections onto
-    the hulls of the tree structures run in the native kernels; for any other structure each round is one batched call
-    of its `argmax`.
+    An entry of $-\infty$ gets nothing. Projections onto the hulls of the tree structures run in the native kernels; for
+    any other structure each round is one batched call of its `argmax`.
 
     Attributes:
         structure: The set $\mathcal Z$; only its `argmax` is used.

@@ -5,9 +5,8 @@ from typing import ClassVar, final
 
 from torch import Tensor
 
-from spigot.algorithms.arborescence import nonprojective_argmax
 from spigot.algorithms.checks import check_arcs
-from spigot.algorithms.eisner import projective_argmax
+from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals
 from spigot.algorithms.words import tree_arcs
 from spigot.interface import AbstractMarginalStructure
@@ -16,9 +15,49 @@ from spigot.structures.describe import arc_mask, tree_violations
 from spigot.types import Mask, Parts, Values
 
 
+@dataclass(frozen=True)
+class AbstractTrees(AbstractMarginalStructure):
+    """What projective and non-projective trees share: everything but whether arcs may cross."""
+
+    single_root: bool = True
+
+    event_ndim: ClassVar[int] = 2
+    projective: ClassVar[bool]
+    """Whether arcs must not cross."""
+
+    @property
+    def hull_kernel(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The name of this kind of tree, for all kernels."""
+        return ("projective" if self.projective else "nonprojective") + ("-single" if self.single_root else "")
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return tree_argmax(scores, check_arcs(scores, mask), self.hull_kernel)
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        return tree_log_partition(scores, check_arcs(scores, mask), self.hull_kernel)
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return tree_marginals(scores, check_arcs(scores, mask), self.hull_kernel)
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        mask = check_arcs(z, mask, "z")
+        return tree_violations(z, mask, single_root=self.single_root, projective=self.projective)
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        return arc_mask(lengths, size)
+
+    def everything(self, parts: Parts) -> Mask:
+        return tree_arcs(check_arcs(parts, None))
+
+    @property
+    def relaxation(self) -> HeadSimplex:
+        r"""$\mathcal P_{\text{DEP}}$ (Eq. 5)."""
+        return HeadSimplex()
+
+
 @final
 @dataclass(frozen=True)
-class ProjectiveTrees(AbstractMarginalStructure):
+class ProjectiveTrees(AbstractTrees):
     r"""Dependency trees without crossing arcs, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
 
     Position 0 is the root. The best tree by Eisner's algorithm in $O(n^3)$, sums over all trees by inside-outside.
@@ -42,41 +81,12 @@ class ProjectiveTrees(AbstractMarginalStructure):
         Eisner (1996), Three new probabilistic models for dependency parsing: An exploration.
     """
 
-    single_root: bool = True
-
-    event_ndim: ClassVar[int] = 2
-
-    @property
-    def hull_kernel(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return "projective-single" if self.single_root else "projective"
-
-    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return projective_argmax(scores, check_arcs(scores, mask), self.single_root)
-
-    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return tree_log_partition(scores, check_arcs(scores, mask), self.hull_kernel)
-
-    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_marginals(scores, check_arcs(scores, mask), self.hull_kernel)
-
-    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
-        return tree_violations(z, check_arcs(z, mask, "z"), single_root=self.single_root, projective=True)
-
-    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
-        return arc_mask(lengths, size)
-
-    def everything(self, parts: Parts) -> Mask:
-        return tree_arcs(check_arcs(parts, None))
-
-    @property
-    def relaxation(self) -> HeadSimplex:
-        r"""$\mathcal P_{\text{DEP}}$ (Eq. 5)."""
-        return HeadSimplex()
+    projective: ClassVar[bool] = True
 
 
 @final
 @dataclass(frozen=True)
-class NonProjectiveTrees(AbstractMarginalStructure):
+class NonProjectiveTrees(AbstractTrees):
     r"""All dependency trees, arcs may cross, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
 
     Position 0 is the root. The best tree is a maximum spanning arborescence, found exactly in $O(n^2)$ with one root
@@ -100,33 +110,4 @@ class NonProjectiveTrees(AbstractMarginalStructure):
         matroid intersection problems. Koo et al. (2007), Structured prediction models via the matrix-tree theorem.
     """
 
-    single_root: bool = True
-
-    event_ndim: ClassVar[int] = 2
-
-    @property
-    def hull_kernel(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return "nonprojective-single" if self.single_root else "nonprojective"
-
-    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return nonprojective_argmax(scores, check_arcs(scores, mask), self.single_root)
-
-    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return tree_log_partition(scores, check_arcs(scores, mask), self.hull_kernel)
-
-    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_marginals(scores, check_arcs(scores, mask), self.hull_kernel)
-
-    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
-        return tree_violations(z, check_arcs(z, mask, "z"), single_root=self.single_root, projective=False)
-
-    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
-        return arc_mask(lengths, size)
-
-    def everything(self, parts: Parts) -> Mask:
-        return tree_arcs(check_arcs(parts, None))
-
-    @property
-    def relaxation(self) -> HeadSimplex:
-        r"""$\mathcal P_{\text{DEP}}$ (Eq. 5)."""
-        return HeadSimplex()
+    projective: ClassVar[bool] = False
