@@ -7,12 +7,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+USABLE := $(VENV)/usable
 STAMP  := $(VENV)/installed
 BENCH  := .venv-bench/installed
 
 .PHONY: demo test lint bench docs clean
 
-demo: $(STAMP)
+demo: $(USABLE)
 	$(BIN)/spigot demo
 
 test: lint
@@ -31,9 +32,14 @@ docs: $(STAMP)
 bench: $(BENCH)
 	.venv-bench/bin/python -m benchmarks
 
-$(STAMP): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+# What the demo needs; and what the tests need beside it. The kernels are compiled once.
+$(USABLE): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(PIP) scikit-build-core nanobind cmake ninja pathspec
+	$(PIP) --no-build-isolation --editable .
+	@touch $@
+
+$(STAMP): $(USABLE)
 	$(PIP) --no-build-isolation --editable ".[dev]"
 	@touch $@
 
