@@ -1,6 +1,6 @@
-// Projection onto the hull of dependency trees. The file active_set.py has the mathematics: this is the same search with
-// the trees kept as heads, the Gram matrix (trees share a number of arcs) kept as a Cholesky factor, and, for projective
-// trees, the oracle called for several sentences at once.
+// Projection onto the hull of dependency trees. The file active_set.py has the mathematics: this is the same search
+// with the trees kept as heads, the Gram matrix (trees share a number of arcs) kept as a Cholesky factor, and, for
+// projective trees, the oracle called for several sentences at once.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,8 @@ public:
             double top = minus_infinity<double>;
             for (int h = 0; h < size_; ++h) top = larger(top, point[h * size_ + m]);
             for (int h = 0; h < size_; ++h)
-                target_[h * size_ + m] = top > minus_infinity<double> ? point[h * size_ + m] - top : minus_infinity<double>;
+                target_[h * size_ + m] =
+                    top > minus_infinity<double> ? point[h * size_ + m] - top : minus_infinity<double>;
         }
         factor_.clear();
     }
@@ -108,8 +109,9 @@ private:
         return true;
     }
 
-    // Moves the weights to the nearest point of the affine hull, dropping trees on the way while any would turn negative. The
-    // step is solved for, not the weights themselves: it is small where the point is far away, and keeps its digits.
+    // Moves the weights to the nearest point of the affine hull, dropping trees on the way while any would turn
+    // negative. The step is solved for, not the weights themselves: it is small where the point is far away, and keeps
+    // its digits.
     void settle() {
         while (true) {
             step_.reserve(count_);
@@ -358,8 +360,8 @@ void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind,
     const int64_t sentences = static_cast<int64_t>(words.order.size());
     if (faults.any() || !sentences) return;
     const bool projective = kind == TreeKind::PROJECTIVE;
-    HullJob<T> job{points, words,      start, projective, single_root,  tolerance,
-                   max_rounds, to,     gap,   emit,       emit_context, faults,   {0}};
+    HullJob<T> job{points, words, start, projective,   single_root, tolerance, max_rounds,
+                   to,     gap,   emit,  emit_context, faults,      {0}};
     const int64_t at_once = projective ? lane_count<double> : 1;
     const int64_t tasks = (sentences + at_once - 1) / at_once;
     auto body = [&](int64_t) { projective ? project_projective(job) : project_nonprojective(job); };

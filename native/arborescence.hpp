@@ -1,7 +1,7 @@
 // Maximum spanning arborescences, exact with one root or many, in O(n^2).
 //
-// Each component keeps one row: the best arc into it from every word outside, less what its own words would lose. A path
-// is grown from any word along best incoming arcs; when it bites its tail, the cycle becomes one component by a
+// Each component keeps one row: the best arc into it from every word outside, less what its own words would lose. A
+// path is grown from any word along best incoming arcs; when it bites its tail, the cycle becomes one component by a
 // row-wise maximum. With many roots, the root is a head like any other and a path ends there. With a single root it is
 // left out until a component has no other arc coming in: by then its word with the best root arc, reduced like the
 // others, is the root, and a second such component means that no tree has a single root. No constant is added to any
@@ -34,8 +34,8 @@ public:
           into_(scratch.take<int32_t>(2 * size)),
           path_(scratch.take<int32_t>(2 * size)) {}
 
-    // A row of weights for each word: best arcs from every head, -inf where there is none. To be filled by the caller for
-    // words 1..length, entries 0..length.
+    // A row of weights for each word: best arcs from every head, -inf where there is none. To be filled by the caller
+    // for words 1..length, entries 0..length.
     double* row(int component) { return weights + static_cast<int64_t>(component) * stride_; }
 
     // The heads of the best tree; false if there is none.
@@ -203,7 +203,8 @@ void nonprojective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int t
             if (!found) {
                 Scratch more;
                 double* safe = more.take<double>((length + 1) * (length + 1));
-                finite_scores(arcs.sentence(b), arcs.exists(b), n, words.of(b), length + 1, minus_infinity<double>, safe);
+                finite_scores(arcs.sentence(b), arcs.exists(b), n, words.of(b), length + 1, minus_infinity<double>,
+                              safe);
                 for (int m = 1; m <= length; ++m)
                     for (int h = 0; h <= length; ++h) arborescence.row(m)[h] = safe[h * (length + 1) + m];
                 found = arborescence.heads(length, single_root, heads);
@@ -213,7 +214,8 @@ void nonprojective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int t
         }
     };
     const double longest = sentences ? words.lengths[words.order[0]] : 0;
-    parallel_for((sentences + block - 1) / block, worthwhile_threads(sentences * longest * longest * 4, threads), decode);
+    parallel_for((sentences + block - 1) / block, worthwhile_threads(sentences * longest * longest * 4, threads),
+                 decode);
 }
 
 }  // namespace SPIGOT_ARCH

@@ -72,8 +72,6 @@ Words find_words(const uint8_t* mask, int64_t batch, int64_t n, int threads, Fau
     return words;
 }
 
-int worthwhile_threads(double steps, int threads) {
-    return steps < 40000.0 ? 1 : threads;
-}
+int worthwhile_threads(double steps, int threads) { return steps < 40000.0 ? 1 : threads; }
 
 }  // namespace spigot

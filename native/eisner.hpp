@@ -113,13 +113,15 @@ private:
         int k;
         if (span.kind == RIGHT) {
             const T value = at(right_, i, j, lane);
-            for (k = i + 1; k < j && at(arc_right_, i, k, lane) + at(right_by_end_, j, k, lane) != value; ++k) {}
+            for (k = i + 1; k < j && at(arc_right_, i, k, lane) + at(right_by_end_, j, k, lane) != value; ++k) {
+            }
             heads[k] = i;
             push(RIGHT, k, j);
             push(ARC, i, k);
         } else if (span.kind == LEFT) {
             const T value = at(left_, i, j, lane);
-            for (k = i; k < j - 1 && at(left_, i, k, lane) + at(arc_left_by_end_, j, k, lane) != value; ++k) {}
+            for (k = i; k < j - 1 && at(left_, i, k, lane) + at(arc_left_by_end_, j, k, lane) != value; ++k) {
+            }
             heads[k] = j;
             push(LEFT, i, k);
             push(ARC, k, j);
@@ -171,7 +173,8 @@ void projective_argmax(const ArcBatch<T>& arcs, bool single_root, T* z, int thre
                 Scratch more;
                 Eisner<double> exact(more, length + 1);
                 double* safe = more.take<double>((length + 1) * (length + 1));
-                finite_scores(arcs.sentence(b), arcs.exists(b), n, words.of(b), length + 1, minus_infinity<double>, safe);
+                finite_scores(arcs.sentence(b), arcs.exists(b), n, words.of(b), length + 1, minus_infinity<double>,
+                              safe);
                 for (int i = 0; i < (length + 1) * (length + 1); ++i) exact.scores[i] = spread(safe[i]);
                 exact.fill(first, length + 1);
                 if (!exact.heads(0, length, single_root, heads)) {

@@ -9,8 +9,8 @@
 namespace spigot {
 namespace {
 
-// Solves the symmetric positive definite system in place for two right-hand sides, by Cholesky without pivoting. Rows that
-// depend on earlier ones get no weight.
+// Solves the symmetric positive definite system in place for two right-hand sides, by Cholesky without pivoting. Rows
+// that depend on earlier ones get no weight.
 void solve(std::vector<double>& a, size_t k, std::vector<double>& x, std::vector<double>& y) {
     for (size_t i = 0; i < k; ++i) {
         for (size_t j = 0; j <= i; ++j) {
@@ -49,7 +49,8 @@ void project_face(const double* grad, int64_t batch, int64_t parts, const int64_
             }
             for (size_t j = 0; j <= i; ++j) {
                 double sum = 1;
-                for (int64_t e = starts[first + j]; e < starts[first + j + 1]; ++e) sum += values[e] * dense[indices[e]];
+                for (int64_t e = starts[first + j]; e < starts[first + j + 1]; ++e)
+                    sum += values[e] * dense[indices[e]];
                 gram[i * k + j] = gram[j * k + i] = sum;
             }
             for (int64_t e = starts[first + i]; e < starts[first + i + 1]; ++e) dense[indices[e]] = 0;
@@ -60,7 +61,8 @@ void project_face(const double* grad, int64_t batch, int64_t parts, const int64_
         std::memset(to + b * parts, 0, sizeof(double) * parts);
         for (size_t i = 0; i < k; ++i) {
             const double weight = free[i] - ones[i] * free_sum / ones_sum;
-            for (int64_t e = starts[first + i]; e < starts[first + i + 1]; ++e) to[b * parts + indices[e]] += weight * values[e];
+            for (int64_t e = starts[first + i]; e < starts[first + i + 1]; ++e)
+                to[b * parts + indices[e]] += weight * values[e];
         }
     };
     parallel_for(batch, threads, body);

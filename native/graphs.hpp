@@ -121,7 +121,7 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
         Scratch scratch;
         Rows<T> pack(scratch, width);
         T* row = pack.row(0);
-        int* label = scratch.take<int>(n);       // the label of each argument, -1 for none
+        int* label = scratch.take<int>(n);        // the label of each argument, -1 for none
         double* value = scratch.take<double>(n);  // and what it is worth
         int* uses = scratch.take<int>(labels + 1);
         uint8_t* labelled = scratch.take<uint8_t>(width);

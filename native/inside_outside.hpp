@@ -1,4 +1,5 @@
-// Sums over projective trees: Eisner's recursion with sums of products, and its derivative by going through it backwards.
+// Sums over projective trees: Eisner's recursion with sums of products, and its derivative by going through it
+// backwards.
 //
 // Rows are laid out as in eisner.hpp, so that the way forward is dot products over contiguous rows and the way back is
 // sums of scaled rows.
@@ -73,7 +74,8 @@ public:
             for (size_t i = 0; i < area; ++i) chart[i] = zero;
     }
 
-    // Before: clear_outside, and the derivatives of the result by the spans that it is made of put into d_right, d_left.
+    // Before: clear_outside, and the derivatives of the result by the spans that it is made of put into d_right,
+    // d_left.
     void outside(int first) {
         const int n = size_;
         for (int j = n - 1; j > first; --j)

@@ -1,5 +1,5 @@
-// Vectors with one sentence (or one column) in each lane. GCC and Clang vector extensions: the same source becomes SSE2,
-// AVX2, AVX-512 or NEON, according to how the file that includes it is compiled.
+// Vectors with one sentence (or one column) in each lane. GCC and Clang vector extensions: the same source becomes
+// SSE2, AVX2, AVX-512 or NEON, according to how the file that includes it is compiled.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +77,8 @@ inline void store(T* to, Lanes<T> v) {
     std::memcpy(to, &v, sizeof v);
 }
 
-// The half of a vector that starts at lane `First`. A shuffle and not a copy through memory, which would tie the vector to
-// the stack for as long as it lives.
+// The half of a vector that starts at lane `First`. A shuffle and not a copy through memory, which would tie the vector
+// to the stack for as long as it lives.
 template <class T, int Bytes, int First, int... I>
 inline typename Vector<T, Bytes / 2>::Type half(typename Vector<T, Bytes>::Type v, std::integer_sequence<int, I...>) {
 #if defined(__has_builtin)
@@ -100,7 +100,8 @@ inline T fold(typename Vector<T, Bytes>::Type v, Combine combine) {
         return combine(v[0], v[1]);
     } else {
         using Lanes = std::make_integer_sequence<int, count / 2>;
-        return fold<T, Bytes / 2>(combine(half<T, Bytes, 0>(v, Lanes()), half<T, Bytes, count / 2>(v, Lanes())), combine);
+        return fold<T, Bytes / 2>(combine(half<T, Bytes, 0>(v, Lanes()), half<T, Bytes, count / 2>(v, Lanes())),
+                                  combine);
     }
 }
 
@@ -214,8 +215,7 @@ inline Lanes<T> load_existing(const T* from, const uint8_t* exists, int64_t coun
 
 template <class T>
 inline int64_t keep_above(const T* from, int64_t vectors, T shift, T, T* to) {
-    for (int64_t i = 0; i < vectors; ++i)
-        store(to + i * lane_count<T>, load(from + i * lane_count<T>) - shift);
+    for (int64_t i = 0; i < vectors; ++i) store(to + i * lane_count<T>, load(from + i * lane_count<T>) - shift);
     return vectors;
 }
 
@@ -245,9 +245,9 @@ inline Lanes<double> exp_nonpositive(Lanes<double> x) {
     V k = shifted - rounder;
     V r = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
     V p = spread(1.0 / 6227020800.0);  // Taylor to degree 13 on |r| <= 0.347
-    const double c[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040,
-                        1.0 / 720,       1.0 / 120,      1.0 / 24,      1.0 / 6,      0.5,         1.0,
-                        1.0};
+    const double c[] = {
+        1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
+        1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
     for (double coefficient : c) p = p * r + coefficient;
     I bits;
     std::memcpy(&bits, &shifted, sizeof bits);

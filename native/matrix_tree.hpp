@@ -20,8 +20,8 @@ public:
         derivative = backward ? scratch.take<V>(area) : nullptr;
     }
 
-    // Eliminates the words from the last to the first. `rare_root` leaves the root out of the pivots of all words but the
-    // first: the limit of small root weights, in which only trees with a single root count.
+    // Eliminates the words from the last to the first. `rare_root` leaves the root out of the pivots of all words but
+    // the first: the limit of small root weights, in which only trees with a single root count.
     void eliminate(bool rare_root) {
         const int n = size_;
         for (int k = n - 1; k >= 1; --k) {

@@ -85,8 +85,8 @@ nb::tuple hull(In<T> points, In<bool> mask, std::optional<In<T>> start, const st
     {
         nb::gil_scoped_release release;
         table<T>().project_tree_hull(arcs_of<T>(points, mask), start ? start->data() : nullptr, kind.trees,
-                                     kind.single_root, tolerance, max_rounds, to.data(), gap.data(), keep_support, &arrays,
-                                     threads, faults);
+                                     kind.single_root, tolerance, max_rounds, to.data(), gap.data(), keep_support,
+                                     &arrays, threads, faults);
         for (size_t b = 0; b < batch; ++b) {
             if (arrays.weights[b].empty()) {  // no words: the empty structure, whole
                 weights.push_back(1);
@@ -114,7 +114,8 @@ void bind(nb::module_& m) {
         FaultBox faults;
         {
             nb::gil_scoped_release release;
-            table<T>().project_rows(point.data(), bytes(mask), point.shape(0), point.shape(1), to.data(), threads, faults);
+            table<T>().project_rows(point.data(), bytes(mask), point.shape(0), point.shape(1), to.data(), threads,
+                                    faults);
         }
         return describe(faults);
     });
@@ -122,7 +123,8 @@ void bind(nb::module_& m) {
         FaultBox faults;
         {
             nb::gil_scoped_release release;
-            table<T>().project_heads(point.data(), bytes(mask), point.shape(0), point.shape(1), to.data(), threads, faults);
+            table<T>().project_heads(point.data(), bytes(mask), point.shape(0), point.shape(1), to.data(), threads,
+                                     faults);
         }
         return describe(faults);
     });
@@ -178,8 +180,8 @@ void bind(nb::module_& m) {
         }
         return describe(faults);
     });
-    m.def("project_tree_hull", hull<T>, "points"_a, "mask"_a, "start"_a.none(), "kind"_a, "tolerance"_a,
-          "max_rounds"_a, "to"_a, "gap"_a, "threads"_a);
+    m.def("project_tree_hull", hull<T>, "points"_a, "mask"_a, "start"_a.none(), "kind"_a, "tolerance"_a, "max_rounds"_a,
+          "to"_a, "gap"_a, "threads"_a);
 }
 
 }  // namespace

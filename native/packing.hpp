@@ -39,14 +39,14 @@ void finite_scores(const T* scores, const uint8_t* mask, int64_t n, const int32_
         }
 }
 
-// Scores whose sums cannot overflow. Anything larger goes through finite_scores; so does -inf, but only where a sentence
-// has no tree without it.
+// Scores whose sums cannot overflow. Anything larger goes through finite_scores; so does -inf, but only where a
+// sentence has no tree without it.
 template <class T>
 constexpr T tame_limit = sizeof(T) == 4 ? T(1e30) : T(1e290);
 
 template <class T>
 inline bool is_wild(T v) {
-    return !(std::fabs(v) <= tame_limit<T>) & (v != minus_infinity<T>);  // no branches: it sits in inner loops
+    return !(std::fabs(v) <= tame_limit<T>)&(v != minus_infinity<T>);  // no branches: it sits in inner loops
 }
 
 // Copies `count` of the n entries of a row, with -inf where there is none; true if any might be wild.
@@ -55,16 +55,17 @@ bool copy_existing(const T* from, const uint8_t* exists, int64_t count, int64_t 
     constexpr int W = lane_count<T>;
     typename LaneTraits<T>::Bits wild{};
     for (int64_t m = 0; m < count; m += W) {
-        const Lanes<T> v = m + W <= n ? load_existing(from + m, exists + m) : load_existing(from + m, exists + m, n - m);
-        wild |= (v > tame_limit<T>) | ((v < -tame_limit<T>) & (v != minus_infinity<T>)) | (v != v);
+        const Lanes<T> v =
+            m + W <= n ? load_existing(from + m, exists + m) : load_existing(from + m, exists + m, n - m);
+        wild |= (v > tame_limit<T>) | ((v < -tame_limit<T>)&(v != minus_infinity<T>)) | (v != v);
         store(to + m, v);
     }
     return any_lane(wild);
 }
 
-// Puts the scores of up to lane_count<C> sentences into lanes, converted to C: packed[h * size + m], `absent` where there
-// is no arc. Lanes beyond the group, and words beyond a sentence, get `absent` throughout. Returns a bit for each lane
-// whose scores include NaN, +inf or a giant.
+// Puts the scores of up to lane_count<C> sentences into lanes, converted to C: packed[h * size + m], `absent` where
+// there is no arc. Lanes beyond the group, and words beyond a sentence, get `absent` throughout. Returns a bit for each
+// lane whose scores include NaN, +inf or a giant.
 template <class T, class C>
 uint32_t pack_scores(const ArcBatch<T>& arcs, const Words& words, const int32_t* group, int count, int size, C absent,
                      Lanes<C>* packed) {

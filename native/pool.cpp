@@ -48,7 +48,7 @@ public:
         error_ = nullptr;
         {
             std::lock_guard<std::mutex> lock(mutex_);
-            ticket_.store((ticket_.load() >> 16) + 1 << 16 | static_cast<uint64_t>(helpers));
+            ticket_.store(((ticket_.load() >> 16) + 1) << 16 | static_cast<uint64_t>(helpers));
         }
         wake_.notify_all();
         drain();

@@ -23,7 +23,9 @@ public:
     using V = Lanes<T>;
 
     Rows(Scratch& scratch, int64_t width)
-        : width_(width), vectors_((width + W - 1) / W), values_(scratch.take<T>(together * vectors_ * W)),
+        : width_(width),
+          vectors_((width + W - 1) / W),
+          values_(scratch.take<T>(together * vectors_ * W)),
           work_(scratch.take<T>(together * (vectors_ + 1) * W)) {}
 
     T* row(int r) { return values_ + r * vectors_ * W; }
@@ -34,8 +36,8 @@ public:
         typename LaneTraits<T>::Bits bad{};
         V best = spread(minus_infinity<T>);
         for (int64_t i = 0; i < width_; i += W) {
-            const V v = i + W <= width_ ? load_existing(from + i, exists + i)
-                                        : load_existing(from + i, exists + i, width_ - i);
+            const V v =
+                i + W <= width_ ? load_existing(from + i, exists + i) : load_existing(from + i, exists + i, width_ - i);
             bad |= v != v;
             best = larger(best, v);
             store(to + i, v);
@@ -44,8 +46,8 @@ public:
         return !any_lane(bad);
     }
 
-    // Replaces each of the first `count` rows by its projection onto the entries >= 0 that sum to goal > 0. `tops` are the
-    // largest entries, finite.
+    // Replaces each of the first `count` rows by its projection onto the entries >= 0 that sum to goal > 0. `tops` are
+    // the largest entries, finite.
     void project(int count, const T* tops, const T* goals) {
         T threshold[together], kept[together];
         int64_t left[together];
@@ -162,7 +164,8 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
                 highest = larger(highest, v);
             }
             if (any_lane(bad)) {
-                for (m = 1; row[m] == row[m]; ++m) {}
+                for (m = 1; row[m] == row[m]; ++m) {
+                }
                 faults.report(FAULT_NAN, b, h, m);
                 return;
             }
@@ -171,7 +174,7 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
         for (int64_t first = 0; first < columns; first += W) {
             V top = load(values + first);
             for (int64_t h = 1; h < n; ++h) top = larger(top, load(values + h * columns + first));
-            const auto unfit = !(top >= spread(-largest_finite<T>)) | (top > spread(largest_finite<T>));
+            const auto unfit = (top < -largest_finite<T>) | (top > largest_finite<T>);
             for (int64_t m = first; any_lane(unfit) && m < first + W && m < n; ++m) {
                 if (finite(top[m - first])) continue;
                 bool any = false;
