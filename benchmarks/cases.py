@@ -93,6 +93,16 @@ def marginals() -> Iterator[Row]:
         yield faster(f"matrix-tree marginals, n={n}", ours, "torch.linalg.inv alone", inverse)
 
 
+def long_sentences() -> Iterator[Row]:
+    """Beyond about a hundred words the sums need more than one attempt."""
+    trees = spigot.ProjectiveTrees()
+    scores = torch.randn(8, 201, 201, generator=torch.Generator().manual_seed(0))
+    yield Row("projective marginals, 8 sentences of 200 words", best(lambda: trees.marginals(scores)))
+    point = scores[:, :51, :51] * 0.01
+    hull = spigot.ConvexHull(trees)
+    yield Row("hull of a flat point (x0.01), n=50, a sentence", best(lambda: hull.project(point), least=1) / len(point))
+
+
 def projections() -> Iterator[Row]:
     point = torch.randn(64, 50, 50, generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(point, dtype=torch.bool)
@@ -178,6 +188,7 @@ CASES = {
     "projective": projective_argmax,
     "nonprojective": nonprojective_argmax,
     "marginals": marginals,
+    "long": long_sentences,
     "projections": projections,
     "hulls": hulls,
     "layer": layer,
