@@ -309,7 +309,8 @@ def make_config(
         place[last] = value
     chosen = _merge(dict(given), changes)
     preset, system = chosen.get("preset", "paper"), chosen.get("system", "spigot")
-    values = _merge(PRESETS.get(str(preset), {}), PRESET_SYSTEMS.get((str(preset), str(system)), {}))
+    values = _merge(Config().model_dump(), PRESETS.get(str(preset), {}))
+    values = _merge(values, PRESET_SYSTEMS.get((str(preset), str(system)), {}))
     try:
         return Config.model_validate(_merge(values, chosen))
     except ValidationError as error:

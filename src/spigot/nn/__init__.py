@@ -1,0 +1,1 @@
+"""Network parts without a task: encoders, scorers, features of heads."""

@@ -1,0 +1,86 @@
+"""Multi-layer perceptrons that score words and pairs of words."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class WordScorer(nn.Module):
+    r"""$w^\top \tanh(\dots\tanh(W h_i + b)) + c$ for each word.
+
+    Example:
+        >>> WordScorer(4, hidden=3)(torch.zeros(2, 5, 4)).shape
+        torch.Size([2, 5])
+    """
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
+        super().__init__()
+        self.first = _linear(inputs, hidden)
+        self.rest = _hidden(hidden, layers - 1)
+        self.out = _linear(hidden, 1)
+
+    def forward(self, states: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n"]:
+        return self.out(self.rest(self.first(states).tanh())).squeeze(-1)
+
+
+class PairScorer(nn.Module):
+    r"""$V \tanh(\dots\tanh(W_1 h_i + W_2 h_j + b)) + c$ for pairs of words: one output, or one for each label.
+
+    Args:
+        inputs: Length of a state.
+        hidden: Units of each hidden layer.
+        layers: How many hidden layers.
+        outputs: How many scores a pair gets.
+        distance: Whether the signed distance j - i is one more input.
+
+    Example:
+        >>> scorer = PairScorer(4, hidden=3, outputs=2)
+        >>> states = torch.randn(2, 5, 4)
+        >>> scorer(states).shape                            # every pair
+        torch.Size([2, 5, 5, 2])
+        >>> pairs = torch.tensor([[0, 1, 2], [1, 4, 0]])    # (sentence, i, j)
+        >>> bool(torch.allclose(scorer.at(states, pairs)[1], scorer(states)[1, 4, 0], atol=1e-6))
+        True
+    """
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 2, outputs: int = 1, *, distance: bool = False) -> None:
+        super().__init__()
+        self.head = _linear(inputs, hidden)
+        self.dependent = _linear(inputs, hidden, bias=False)
+        self.distance = nn.Parameter(torch.zeros(hidden)) if distance else None
+        self.rest = _hidden(hidden, layers - 1)
+        self.out = _linear(hidden, outputs)
+
+    def forward(self, states: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n n k"]:
+        """Scores of all pairs."""
+        mixed = self.head(states).unsqueeze(-2) + self.dependent(states).unsqueeze(-3)
+        if self.distance is not None:
+            place = torch.arange(states.shape[-2], device=states.device)
+            mixed = mixed + (place - place.unsqueeze(-1)).unsqueeze(-1) * self.distance
+        return self.out(self.rest(mixed.tanh()))
+
+    def at(self, states: Float[Tensor, "batch n d"], pairs: Int[Tensor, "pairs 3"]) -> Float[Tensor, "pairs k"]:
+        """Scores of the pairs listed as (sentence, i, j)."""
+        size = states.shape[1]
+        sentence, head, dependent = pairs.unbind(-1)
+        # A flat index_select has a quick backward; indexing by two tensors does not.
+        heads = self.head(states).flatten(0, 1).index_select(0, sentence * size + head)
+        mixed = heads + self.dependent(states).flatten(0, 1).index_select(0, sentence * size + dependent)
+        if self.distance is not None:
+            mixed = mixed + (dependent - head).unsqueeze(-1) * self.distance
+        return self.out(self.rest(mixed.tanh()))
+
+
+def _hidden(width: int, layers: int) -> nn.Sequential:
+    return nn.Sequential(*(part for _ in range(layers) for part in (_linear(width, width), nn.Tanh())))
+
+
+def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs, bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        bound = math.sqrt(3 / outputs)
+        nn.init.uniform_(layer.bias, -bound, bound) if outputs > 1 else nn.init.zeros_(layer.bias)
+    return layer
