@@ -1,0 +1,38 @@
+"""Scores of trees, graphs, tags and classes, and how sure one can be of them."""
+
+from spigot.evaluation.counts import Counts, Measure, Score
+from spigot.evaluation.metrics import (
+    PUNCTUATION_TAGS,
+    GraphScores,
+    TreeScores,
+    accuracy,
+    graph_counts,
+    is_punctuation,
+    label_counts,
+    score_graphs,
+    score_trees,
+    tree_counts,
+    word_counts,
+)
+from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
+
+__all__ = [
+    "PUNCTUATION_TAGS",
+    "Comparison",
+    "Counts",
+    "GraphScores",
+    "Interval",
+    "Measure",
+    "Score",
+    "TreeScores",
+    "accuracy",
+    "bootstrap",
+    "graph_counts",
+    "interval",
+    "is_punctuation",
+    "label_counts",
+    "score_graphs",
+    "score_trees",
+    "tree_counts",
+    "word_counts",
+]
