@@ -12,6 +12,7 @@
 
 #include "face.hpp"
 #include "kernels.hpp"
+#include "perceptron.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -108,6 +109,19 @@ nb::tuple hull(In<T> points, In<bool> mask, std::optional<In<T>> start, const st
                           to_numpy(std::move(starts)), to_numpy(std::move(indices)), to_numpy(std::move(values)));
 }
 
+TaggedText text_of(const In<int32_t>& plain, const In<int32_t>& paired, const In<int32_t>& fixed,
+                   const In<int64_t>& starts, int64_t history, int64_t tags, size_t stride) {
+    return {plain.data(),
+            paired.data(),
+            fixed.data(),
+            starts.data(),
+            static_cast<int64_t>(plain.shape(1)),
+            static_cast<int64_t>(paired.shape(1)),
+            history,
+            tags,
+            static_cast<int64_t>(stride)};
+}
+
 template <class T>
 void bind(nb::module_& m) {
     m.def("project_rows", [](In<T> point, In<bool> mask, Out<T> to, int threads) {
@@ -202,4 +216,18 @@ NB_MODULE(_native, m) {
         project_face(grad.data(), grad.shape(0), grad.shape(1), offsets.data(), starts.data(), indices.data(),
                      values.data(), to.data(), threads);
     });
+    m.def("perceptron_tag", [](In<int32_t> plain, In<int32_t> paired, In<int32_t> fixed, In<int64_t> starts,
+                               int64_t history, int64_t tags, In<int32_t> weights, Out<int32_t> to) {
+        nb::gil_scoped_release release;
+        const auto text = text_of(plain, paired, fixed, starts, history, tags, weights.shape(1));
+        perceptron_tag(text, static_cast<int64_t>(starts.shape(0)) - 1, weights.data(), to.data());
+    });
+    m.def("perceptron_train",
+          [](In<int32_t> plain, In<int32_t> paired, In<int32_t> fixed, In<int64_t> starts, int64_t history, int64_t tags,
+             In<int64_t> order, In<int32_t> gold, Out<int32_t> weights, Out<int64_t> totals, int64_t step) {
+              nb::gil_scoped_release release;
+              const auto text = text_of(plain, paired, fixed, starts, history, tags, weights.shape(1));
+              return perceptron_train(text, order.data(), static_cast<int64_t>(order.shape(0)), gold.data(),
+                                      weights.data(), totals.data(), step);
+          });
 }
