@@ -1,0 +1,1 @@
+"""The parsers, and how one stands inside the other."""

@@ -1,0 +1,115 @@
+"""Which arcs and labels of a graph are worth scoring: what training has seen, and a small parser's judgement."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from spigot import config
+from spigot.data.batch import Batch, Encoded
+from spigot.data.vocab import Vocab
+from spigot.models.encode import BatchEncoder
+from spigot.nn.scorers import PairScorer, WordScorer
+from spigot.types import Values
+
+
+class SeenArcs(nn.Module):
+    """Label dictionary and distances by pair of tags.
+
+    A role is possible for two words if training has an arc with that role between words of these tags, and not if the
+    words are further apart than any such pair (per direction). Tags that training never saw rule nothing out.
+    """
+
+    def __init__(self, settings: config.Pruning, vocab: Vocab) -> None:
+        super().__init__()
+        tags, roles = len(vocab.tags), len(vocab.roles)
+        self.settings = settings
+        self.register_buffer("roles", torch.ones(tags, tags, roles, dtype=torch.bool))
+        self.register_buffer("reach", torch.full((2, tags, tags), 2**30))
+
+    def learn(self, sentences: Sequence[Encoded]) -> None:
+        """Fill the tables from training sentences with graphs."""
+        roles = torch.zeros_like(self.roles)
+        reach = torch.zeros_like(self.reach)
+        unseen = torch.ones(len(roles), dtype=torch.bool)
+        for sentence in sentences:
+            if sentence.arcs is None:
+                continue
+            tags = torch.from_numpy(sentence.tokens[2])
+            unseen[tags] = False
+            head, argument, role = torch.from_numpy(sentence.arcs).unbind(-1)
+            pair = tags[head], tags[argument]
+            roles[(*pair, role)] = True
+            side = (argument > head).long()
+            flat = (side * reach.shape[1] + pair[0]) * reach.shape[2] + pair[1]
+            reach.view(-1).scatter_reduce_(0, flat, (argument - head).abs(), "amax")
+        roles[unseen], roles[:, unseen] = True, True
+        reach[:, unseen], reach[:, :, unseen] = 2**30, 2**30
+        if self.settings.dictionary:
+            self.roles.copy_(roles)
+        if self.settings.distance:
+            self.reach.copy_(reach)
+
+    def forward(self, batch: Batch) -> Bool[Tensor, "batch n n"]:
+        """Arcs with at least one possible role, within reach."""
+        tags = batch.tags[:, :-1]
+        head, argument = tags.unsqueeze(-1), tags.unsqueeze(-2)
+        place = torch.arange(batch.size, device=tags.device)
+        offset = place - place.unsqueeze(-1)
+        near = offset.abs() <= self.reach[(offset > 0).long(), head, argument]
+        inside = (place <= batch.lengths.unsqueeze(-1)) & (batch.lengths > 0).unsqueeze(-1)
+        pairs = inside.unsqueeze(-1) & inside.unsqueeze(-2) & (offset != 0) & (place > 0)
+        return pairs & near & self.roles.any(-1)[head, argument]
+
+    def labels(self, batch: Batch, pairs: Int[Tensor, "pairs 3"]) -> Bool[Tensor, "pairs l"]:
+        """The possible roles of listed pairs."""
+        sentence, head, argument = pairs.unbind(-1)
+        return self.roles[batch.tags[sentence, head], batch.tags[sentence, argument]]
+
+
+class ArcPruner(nn.Module):
+    r"""A small first-order unlabelled parser with marginals in closed form.
+
+    Predicate i is on with probability $1 - 1/Z_i$, $Z_i = 1 + e^{s_i} \prod_j (1 + e^{a_{ij}})$, and then each of its
+    arcs with probability $\sigma(a_{ij})$.
+    """
+
+    def __init__(self, settings: config.Pruning, vocab: Vocab) -> None:
+        super().__init__()
+        self.settings = settings
+        self.encoder = BatchEncoder(settings.encoder, vocab)
+        self.predicates = WordScorer(self.encoder.outputs, settings.mlp)
+        self.arcs = PairScorer(self.encoder.outputs, settings.mlp, distance=True)
+
+    def loss(self, batch: Batch, possible: Bool[Tensor, "batch n n"]) -> Values:
+        """Negative log-likelihood of the gold predicates and arcs among those possible."""
+        if batch.arcs is None or batch.predicates is None:
+            raise ValueError("The pruner's loss needs graphs, and this batch has none.")
+        predicates, arcs = self._scores(batch, noisy=True)
+        gold = torch.zeros_like(possible)
+        gold[tuple(batch.arcs[:, :3].unbind(-1))] = True
+        possible = possible | gold
+        inside = softplus(arcs).masked_fill(~possible, 0).sum(-1)
+        words = torch.arange(batch.size, device=predicates.device) <= batch.lengths.unsqueeze(-1)
+        log_z = softplus(predicates + inside).masked_fill(~words, 0).sum(-1)
+        scored = predicates.masked_fill(~batch.predicates, 0).sum(-1) + arcs.masked_fill(~gold, 0).sum((-1, -2))
+        return log_z - scored
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, possible: Bool[Tensor, "batch n n"]) -> Bool[Tensor, "batch n n"]:
+        """The arcs among those possible whose posterior passes the threshold, at most so many of a predicate."""
+        predicates, arcs = self._scores(batch, noisy=False)
+        inside = softplus(arcs).masked_fill(~possible, 0).sum(-1)
+        posterior = torch.sigmoid(predicates + inside).unsqueeze(-1) * torch.sigmoid(arcs)
+        posterior = posterior.masked_fill(~possible, 0)
+        kept = possible & (posterior >= self.settings.threshold)
+        if batch.size > self.settings.keep:
+            least = posterior.topk(self.settings.keep, -1).values[..., -1:]
+            kept &= posterior >= least
+        return kept
+
+    def _scores(self, batch: Batch, *, noisy: bool) -> tuple[Float[Tensor, "batch n"], Float[Tensor, "batch n n"]]:
+        states = self.encoder(batch, noisy=noisy)
+        return self.predicates(states), self.arcs(states).squeeze(-1)
