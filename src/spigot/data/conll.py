@@ -9,11 +9,11 @@ References:
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import cast
 
 from spigot.data.files import PLAIN, Block, Layout, Malformed
 from spigot.data.sentence import Arc, Graph, Sentence
@@ -21,6 +21,7 @@ from spigot.data.table import (
     check_graph,
     check_order,
     check_rows,
+    count,
     cycle_reason,
     describe,
     find_cycle,
@@ -119,7 +120,9 @@ def _parse(block: Block, *, universal: bool) -> Sentence:
         check_rows(rows, start)
         for offset, row in enumerate(rows, start):
             if len(row) != _COLUMNS:
-                raise Malformed(offset, f"{len(row)} columns where {_COLUMNS}, separated by tabs, are expected.")
+                raise Malformed(
+                    offset, f"{count(len(row), 'column')} where {_COLUMNS}, separated by tabs, are expected."
+                )
     offsets: Sequence[int] = range(start, start + len(rows))
     others: tuple[tuple[int, str], ...] = ()
     if [row[0] for row in rows] != names(len(rows)):
@@ -139,7 +142,7 @@ def _parse(block: Block, *, universal: bool) -> Sentence:
         layout=block.layout,
         comments=comments,
         coarse=upper if tags is not None else None,
-        fine=tags is not None,
+        fine=tags is not None or upper is None,
         features=known(features),
         links=known(links),
         misc=known(misc),
@@ -199,18 +202,14 @@ def _heads(column: tuple[str, ...], offsets: Sequence[int]) -> tuple[int, ...] |
     if column.count("_") == size:
         return None
     number_of = numbers(size)
-    heads = tuple(map(number_of.get, column))
-    for word, head in enumerate(heads, 1):
-        if head is None or head > size:
-            given = column[word - 1]
-            raise Malformed(
-                offsets[word - 1],
-                f"the head of word {word} is {given!r}; it must be a number from 0 to {size}, or `_` for every word.",
-            )
-    settled = cast(tuple[int, ...], heads)
-    if cycle := find_cycle(settled):
+    heads = tuple([number_of.get(head, -1) for head in column])
+    if min(heads) < 0 or max(heads) > size:
+        word = next(word for word, head in enumerate(heads, 1) if not 0 <= head <= size)
+        expected = f"it must be a number from 0 to {size}, or `_` for every word"
+        raise Malformed(offsets[word - 1], f"the head of word {word} is {column[word - 1]!r}; {expected}.")
+    if cycle := find_cycle(heads):
         raise Malformed(offsets[cycle[0] - 1], cycle_reason(cycle))
-    return settled
+    return heads
 
 
 def _graph(column: tuple[str, ...], offsets: Sequence[int]) -> Graph | None:
@@ -218,42 +217,41 @@ def _graph(column: tuple[str, ...], offsets: Sequence[int]) -> Graph | None:
     if column.count("_") == size:
         return None
     arcs: list[Arc] = []
-    tops: list[int] = []
-    predicates: set[int] = set()
     for word, cell in enumerate(column, 1):
-        try:
-            links = _links(cell)
-        except ValueError as error:
-            raise Malformed(offsets[word - 1], str(error)) from None
-        for head, label in links:
-            if head == 0:
-                tops.append(word)
-            elif head > size or head == word:
-                expected = f"another word, 1 to {size}, or 0"
-                raise Malformed(offsets[word - 1], f"the enhanced head {head} of word {word} is not {expected}.")
-            else:
-                arcs.append(Arc(head, word, label))
-                predicates.add(head)
+        if cell != "_":
+            try:
+                arcs += _arcs(word, cell)
+            except ValueError as error:
+                raise Malformed(offsets[word - 1], str(error)) from None
     arcs.sort()
-    return Graph(tuple(arcs), tuple(tops), tuple(sorted(predicates)))
+    if arcs and arcs[-1].predicate > size:
+        head, word, _ = arcs[-1]
+        expected = f"it must be a number from 0 to {size}, or that of an empty node"
+        raise Malformed(offsets[word - 1], f"an enhanced head of word {word} is {head}; {expected}.")
+    tops = bisect_left(arcs, (1,))
+    predicates = sorted({arc[0] for arc in arcs[tops:]})
+    return Graph(tuple(arcs[tops:]), tuple([arc.argument for arc in arcs[:tops]]), tuple(predicates))
 
 
 @lru_cache(maxsize=1 << 16)
-def _links(cell: str) -> tuple[tuple[int, str], ...]:
-    """The arcs of one enhanced cell, but for those from empty nodes, which a `Graph` cannot hold."""
-    if cell == "_":
-        return ()
-    links: list[tuple[int, str]] = []
+def _arcs(word: int, cell: str) -> tuple[Arc, ...]:
+    """The arcs of one enhanced cell, but for those from empty nodes, which a `Graph` cannot hold.
+
+    Cells repeat, so remembering them saves most of the work, and equal arcs are one object.
+    """
+    arcs: list[Arc] = []
     parts = cell.split("|")
     for part in parts:
         head, _, label = part.partition(":")
         if not label or not (_NUMBER.fullmatch(head) or _EMPTY.fullmatch(head)):
             raise ValueError(f"the enhanced dependency {part!r} is not of the form HEAD:RELATION, as in 4:nsubj.")
         if "." not in head:
-            links.append((int(head), intern(label)))
-    if len(set(parts)) < len(parts) or sum(head == 0 for head, _ in links) > 1:
+            arcs.append(Arc(int(head), word, intern(label)))
+    if any(arc.predicate == word for arc in arcs):
+        raise ValueError(f"word {word} is its own head in the enhanced dependencies {cell!r}.")
+    if len(set(parts)) < len(parts) or sum(not arc.predicate for arc in arcs) > 1:
         raise ValueError(f"the enhanced dependencies {cell!r} name one arc twice.")
-    return tuple(links)
+    return tuple(arcs)
 
 
 def _id(comments: Iterable[str]) -> str:

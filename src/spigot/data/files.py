@@ -106,47 +106,52 @@ class RawBlock:
     opens: bool = False
 
 
-def split_blocks(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
-    """Cuts lines into blocks at blank lines, one block in memory beside the one that is handed out.
-
-    Comments that stand alone go before the block that follows them, or after the last one.
-    """
-    number, opens, pending, lead = 0, True, None, b""
-    current: list[bytes] = []
+def _numbered(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers, and errors of the stream with the line where they happen."""
+    number = 0
     try:
         for number, line in enumerate(lines, 1):
-            if line not in _BLANK:
-                current.append(line)
-                if len(current) > _LONGEST:
-                    raise FormatError(
-                        name, number, f"no blank line in {_LONGEST:,} lines: sentences are separated by one."
-                    )
-            elif not current:
-                if pending is not None and not lead:
-                    pending.tail += line
-                else:
-                    lead += line
-            elif _only_comments(current):
-                lead += b"".join(current) + line
-                current = []
-            else:
-                if pending is not None:
-                    yield pending
-                pending = RawBlock(number - len(current), current, lead, line, opens)
-                current, lead, opens = [], b"", False
+            yield number, line
     except EOFError:
         raise FormatError(name, number + 1, "the gzip data end too early; the file is truncated.") from None
     except (gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(name, number + 1, f"the gzip data are damaged ({error}).") from None
     except UnicodeError as error:
         raise FormatError(name, number + 1, f"not UTF-8 ({error}); convert the file to UTF-8.") from None
+
+
+def split_blocks(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
+    """Cuts lines into blocks at blank lines, one block in memory beside the one that is handed out.
+
+    Comments that stand alone go before the block that follows them, or after the last one.
+    """
+    number, pending, lead, opens = 0, None, b"", True
+    current: list[bytes] = []
+    for number, line in _numbered(lines, name):
+        if line not in _BLANK:
+            current.append(line)
+            if len(current) > _LONGEST:
+                reason = f"no blank line in {_LONGEST:,} lines; an empty line separates two sentences."
+                raise FormatError(name, number, reason)
+        elif not current:
+            if pending is not None and not lead:
+                pending.tail += line
+            else:
+                lead += line
+        elif _only_comments(current):
+            lead += b"".join(current) + line
+            current = []
+        else:
+            if pending is not None:
+                yield pending
+            pending = RawBlock(number - len(current), current, lead, line, opens)
+            current, lead, opens = [], b"", False
     if current and _only_comments(current):
         lead, current = lead + b"".join(current), []
     if current:
         if pending is not None:
             yield pending
-        pending = RawBlock(number - len(current) + 1, current, lead, b"", opens)
-        lead = b""
+        pending, lead = RawBlock(number - len(current) + 1, current, lead, b"", opens), b""
     if pending is not None:
         pending.tail += lead
         yield pending
@@ -154,12 +159,18 @@ def split_blocks(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
 
 def split_lines(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
     """Makes one block of every line that is not blank, for formats with a sentence on each line."""
-    opens = True
-    for block in split_blocks(lines, name):
-        tails = [b""] * (len(block.lines) - 1) + [block.tail]
-        for number, (line, tail) in enumerate(zip(block.lines, tails, strict=True), block.first):
-            yield RawBlock(number, [line], block.lead if number == block.first else b"", tail, opens)
-            opens = False
+    pending, lead = None, b""
+    for number, line in _numbered(lines, name):
+        if line not in _BLANK:
+            if pending is not None:
+                yield pending
+            pending, lead = RawBlock(number, [line], lead, b"", pending is None), b""
+        elif pending is not None:
+            pending.tail += line
+        else:
+            lead += line
+    if pending is not None:
+        yield pending
 
 
 def _only_comments(lines: list[bytes]) -> bool:
@@ -205,7 +216,9 @@ def opened(location: Location) -> Iterator[tuple[Iterable[bytes], str]]:
     if isinstance(location, str | os.PathLike):
         path = os.fspath(location)
         with open(path, "rb") as file:
-            if file.peek(2)[:2] == _GZIP or path.endswith(".gz"):
+            if path.endswith(".gz") and not _starts_gzip(file):
+                raise FormatError(path, 1, "the name ends in .gz but the data are not gzip.")
+            if _starts_gzip(file):
                 with gzip.GzipFile(fileobj=file) as unzipped:
                     yield unzipped, path
             else:
@@ -263,6 +276,8 @@ def written(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with target.open("wb") as file:
             yield file
         return
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder to write to", str(target.parent))
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with beside.open("xb") as file:

@@ -8,15 +8,17 @@ References:
     Oepen et al. (2015), SemEval 2015 task 18: broad-coverage semantic dependency parsing, §3.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import intern
 
 from spigot.data.files import PLAIN, Block, Layout, Malformed
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.table import check_graph, check_order, check_rows, describe, join_rows, known, names, rows_of
+from spigot.data.table import check_graph, check_order, check_rows, count, describe, join_rows, known, names, rows_of
 
 HEADER = "#SDP 2015"
+_HEADER = re.compile(r"#\s*SDP 20[0-9][0-9]\s*$")
 _SIGNS = ("-", "+")
 
 
@@ -89,8 +91,8 @@ def variant(block: Block) -> str:
     """
     comments, rows = rows_of(block)
     for line in (*block.layout.lead.splitlines(), *comments):
-        if line.startswith("#SDP "):
-            return "sdp2014" if line.strip() == "#SDP 2014" else "sdp"
+        if not _is_id(line):
+            return "sdp2014" if "2014" in line else "sdp"
     predicates = sum(row[5:6] == ["+"] for row in rows)
     return "sdp2014" if all(len(row) == 6 + predicates for row in rows) else "sdp"
 
@@ -99,10 +101,10 @@ def _parse(block: Block, *, frames: bool) -> Sentence:
     comments, rows = rows_of(block)
     start = len(comments)
     fixed = 7 if frames else 6
-    count = sum(row[5:6] == ["+"] for row in rows)
-    if set(map(len, rows)) != {fixed + count}:
+    width = fixed + sum(row[5:6] == ["+"] for row in rows)
+    if set(map(len, rows)) != {width}:
         check_rows(rows, start)
-        _check_width(rows, start, fixed, count)
+        _check_width(rows, start, fixed, width)
     columns = list(zip(*rows, strict=True))
     if list(columns[0]) != names(len(rows)):
         check_rows(rows, start)
@@ -127,15 +129,16 @@ def _parse(block: Block, *, frames: bool) -> Sentence:
     )
 
 
-def _check_width(rows: list[list[str]], start: int, fixed: int, count: int) -> None:
+def _check_width(rows: list[list[str]], start: int, fixed: int, width: int) -> None:
     year = 2015 if fixed == 7 else 2014
     for offset, row in enumerate(rows, start):
         if len(row) < fixed:
-            raise Malformed(offset, f"{len(row)} columns where SDP {year} has at least {fixed}, separated by tabs.")
+            raise Malformed(
+                offset, f"{count(len(row), 'column')} where SDP {year} has at least {fixed}, separated by tabs."
+            )
     for word, row in enumerate(rows, 1):
-        if len(row) != fixed + count:
-            columns = "1 argument column" if len(row) == fixed + 1 else f"{len(row) - fixed} argument columns"
-            predicates = "1 predicate" if count == 1 else f"{count} predicates"
+        if len(row) != width:
+            columns, predicates = count(len(row) - fixed, "argument column"), count(width - fixed, "predicate")
             raise Malformed(start + word - 1, f"word {word} has {columns} but the sentence has {predicates}.")
 
 
@@ -149,7 +152,7 @@ def _marked(column: tuple[str, ...], start: int, what: str) -> tuple[int, ...]:
 
 
 def _is_id(comment: str) -> bool:
-    return not comment.startswith("#SDP ")
+    return _HEADER.match(comment) is None
 
 
 def _id(comments: Sequence[str]) -> str:
@@ -188,7 +191,9 @@ def _render(sentence: Sentence, opens: bool, *, frames: bool) -> tuple[str, Layo
     if frames:
         columns.append(graph.frames or unknown)
     rows = join_rows([*columns, *arguments.values()], where)
-    return "\n".join((*_comments(sentence, source, opens), *rows)), source.layout
+    # What stands before the first sentence of a file, its header, has no place before a later one.
+    layout = source.layout if opens or not source.opens else source.layout._replace(lead="")
+    return "\n".join((*_comments(sentence, source, opens), *rows)), layout
 
 
 def _comments(sentence: Sentence, source: SdpSource, opens: bool) -> tuple[str, ...]:
@@ -200,4 +205,4 @@ def _comments(sentence: Sentence, source: SdpSource, opens: bool) -> tuple[str, 
         return comments
     if opens:
         return (HEADER, *comments)
-    return tuple(comment for comment in comments if comment.rstrip() != HEADER)
+    return tuple(filter(_is_id, comments))

@@ -31,6 +31,8 @@ def rows_of(block: Block) -> tuple[tuple[str, ...], list[list[str]]]:
     start = 0
     while start < len(lines) and lines[start][:1] == "#":
         start += 1
+    if start == len(lines):
+        raise Malformed(0, "comments without a sentence after them.")
     return tuple(lines[:start]), [line.split("\t") for line in lines[start:]]
 
 
@@ -39,10 +41,11 @@ def check_rows(rows: list[list[str]], start: int) -> None:
     for offset, row in enumerate(rows, start):
         if row[0].startswith("#"):
             raise Malformed(offset, "a comment inside a sentence; comments stand before the first word.")
+        if not "".join(row).strip():
+            raise Malformed(offset, "a line of white space only; an empty line separates two sentences.")
         if "" in row:
             column = row.index("") + 1
-            what = "the line has only spaces" if not "".join(row).strip() else f"column {column} is empty"
-            raise Malformed(offset, f"{what}; an unknown value is written as `_`, and a tab separates two columns.")
+            raise Malformed(offset, f"column {column} is empty; an unknown value is written as `_`.")
 
 
 def check_order(ids: Sequence[str], offsets: Sequence[int]) -> None:
@@ -50,6 +53,11 @@ def check_order(ids: Sequence[str], offsets: Sequence[int]) -> None:
     for found, wanted, offset in zip(ids, names(len(ids)), offsets, strict=True):
         if found != wanted:
             raise Malformed(offset, f"the word is numbered {found!r} where {wanted} is expected.")
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def known(column: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -107,6 +115,8 @@ def describe(sentence: Sentence) -> str:
     if not sentence.forms:
         raise ValueError(f"sentence {sentence.id!r} has no words; a sentence without words cannot be written.")
     if sentence.id:
+        if not sentence.id.isprintable():
+            raise ValueError(f"sentence {sentence.id!r}: an id stands on a line of its own, so it must be printable.")
         return f"sentence {sentence.id!r}"
     more = " ..." if len(sentence) > 4 else ""
     return f"sentence {' '.join(sentence.forms[:4])!r}{more}"
