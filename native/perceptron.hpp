@@ -21,8 +21,8 @@ struct TaggedText {
 void perceptron_tag(const TaggedText& text, int64_t sentences, const int32_t* weights, int32_t* to);
 
 // One pass of training over the sentences order[0..count); earlier tags are the predicted ones. An update at step t
-// also adds t * delta to `totals`, so that the average over T steps is weights - totals / T. A step is a scored token;
-// the first has the number `step`. Returns the number of the next.
+// also adds t * delta to `totals`: if the next step is T, the weights after each step so far sum to
+// T * weights - totals. A step is a scored token; the first has the number `step`. Returns the number of the next.
 int64_t perceptron_train(const TaggedText& text, const int64_t* order, int64_t count, const int32_t* gold,
                          int32_t* weights, int64_t* totals, int64_t step);
 

@@ -38,7 +38,12 @@ class Lemmatiser:
     _cache: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        simplemma.lemmatize("words", lang=self.language)  # an unknown language is told now, not at the first sentence
+        try:  # now, not at the first sentence
+            simplemma.lemmatize("words", lang=self.language)
+        except ValueError as cause:
+            raise ValueError(
+                f"language is {self.language!r}; simplemma has no dictionary for it. Give a code it knows, like 'en'."
+            ) from cause
 
     def lemmatise(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
         """The sentences with lemmas in place of whatever they had, in order, as a stream.

@@ -61,8 +61,8 @@ def train(features: Features, order: Longs, gold: Ints, weights: Ints, totals: L
     r"""One pass over the sentences in the order given; changes the weights and totals.
 
     A mistaken token adds 1 to the gold tag's weights and takes 1 from the predicted tag's. With $u_t$ the update of
-    step $t$, `totals` collects $\sum_t t\,u_t$, so that the average of the weights after $T$ steps is
-    $w - \text{totals} / T$: averaging costs nothing while nothing changes.
+    step $t$, `totals` collects $\sum_t t\,u_t$. If the next step is $T$, the weights after each step so far sum to
+    $T w - \text{totals}$: averaging costs nothing while nothing changes.
 
     Args:
         features: The tokens.

@@ -48,6 +48,15 @@ class Tagger:
     features: TagFeatures
     weights: Ints
 
+    def __post_init__(self) -> None:
+        # The kernel trusts its arrays.
+        shape = self.features.rows, _padded(len(self.features.tags))
+        if self.weights.shape != shape or self.weights.dtype != np.int32 or not self.weights.flags.c_contiguous:
+            raise ValueError(
+                f"weights is {self.weights.dtype} of shape {self.weights.shape}; these features need contiguous int32 "
+                f"of shape {shape}. Use Tagger.train or Tagger.load."
+            )
+
     @classmethod
     def train(cls, sentences: Iterable[Sentence], *, epochs: int = 8, seed: int = 0) -> "Tagger":
         """Learns from the words and tags of sentences.
@@ -172,11 +181,13 @@ class Tagger:
         values = tuple(tuple(map(str, strings["values"][name])) for name in PROPERTIES)
         known = TagFeatures(tuple(strings["tags"]), values, int(strings["paired"]), (before, after), strings["fixed"])
         # The kernel trusts rows and tags, so nothing here may point outside the table.
-        if not 0 <= known.paired <= len(values[1]) or not set(known.fixed.values()) <= set(known.tags):
+        if not (known.tags and 0 <= known.paired <= len(values[1]) and set(known.fixed.values()) <= set(known.tags)):
             raise ValueError("its strings contradict each other")
         dense = np.zeros((known.rows, len(known.tags)), dtype=np.int32)
         if len(places) and not 0 <= places.min() <= places.max() < dense.size:
             raise ValueError("weights outside the table")
+        if arrays["weights"].shape != places.shape or arrays["weights"].dtype != np.int16:
+            raise ValueError("weights of another kind")
         dense.reshape(-1)[places] = arrays["weights"]
         weights = np.zeros((known.rows, _padded(len(known.tags))), dtype=np.int32)
         weights[:, : len(known.tags)] = dense
