@@ -1,0 +1,1 @@
+"""Training: steps, states that can be saved, several processes."""

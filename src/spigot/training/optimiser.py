@@ -1,0 +1,84 @@
+"""Adam for one model: dense and sparse parameters, clipping, annealing, and a state that can be saved."""
+
+import torch
+from torch import Tensor, nn
+
+from spigot import config
+from spigot.training.distributed import sum_gradients
+
+
+class ModelOptimiser:
+    """Updates one model from summed gradients.
+
+    Rows of embedding tables that a step did not see are left alone. Weight decay is a factor 1 - decay at every
+    update, whatever the learning rate, on everything but those tables.
+
+    Args:
+        model: Whose parameters to update.
+        settings: Learning rate, clipping, annealing.
+    """
+
+    def __init__(self, model: nn.Module, settings: config.Optimiser) -> None:
+        self.settings = settings
+        tables = {part.weight for part in model.modules() if isinstance(part, nn.Embedding) and part.sparse}
+        self.parameters = dict(model.named_parameters())
+        dense = [p for p in self.parameters.values() if p not in tables]
+        sparse = [p for p in self.parameters.values() if p in tables]
+        betas = (settings.beta1, settings.beta2)
+        self._dense = torch.optim.AdamW(dense, settings.learning_rate, betas, weight_decay=0.0, fused=True)
+        self._sparse = torch.optim.SparseAdam(sparse, settings.learning_rate, betas)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the learning rate that epoch (from 0) is trained with."""
+        halvings = epoch // self.settings.anneal_every if self.settings.anneal_every else 0
+        rate = self.settings.learning_rate * self.settings.anneal_by**halvings
+        for group in self._dense.param_groups:
+            group["lr"], group["weight_decay"] = rate, self.settings.weight_decay / rate
+        for group in self._sparse.param_groups:
+            group["lr"] = rate
+
+    def zero_grad(self) -> None:
+        self._dense.zero_grad()
+        self._sparse.zero_grad()
+
+    def step(self) -> float:
+        """Add up the gradients of all processes, clip them, update. Nothing moves if they are all zero.
+
+        Returns:
+            The norm of the gradient before clipping.
+        """
+        sum_gradients(list(self.parameters.values()))
+        values = [_values(p.grad) for p in self.parameters.values() if p.grad is not None]
+        norm = float(torch.linalg.vector_norm(torch.stack([value.norm() for value in values]))) if values else 0.0
+        if norm == 0:
+            return norm
+        if norm > self.settings.max_norm:
+            for value in values:
+                value.mul_(self.settings.max_norm / norm)
+        self._dense.step()
+        self._sparse.step()
+        return norm
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything a resumed training needs, by name."""
+        state = {}
+        for name, parameter in self.parameters.items():
+            for key, value in {**self._dense.state, **self._sparse.state}.get(parameter, {}).items():
+                state[f"{name}|{key}"] = torch.as_tensor(value)
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Continue from what `state` gave."""
+        sparse = {p for group in self._sparse.param_groups for p in group["params"]}
+        for full, value in state.items():
+            name, _, key = full.rpartition("|")
+            parameter = self.parameters[name]
+            if parameter in sparse:
+                self._sparse.state[parameter][key] = int(value) if key == "step" else value.clone()
+            else:
+                self._dense.state[parameter][key] = value.clone()
+
+
+def _values(gradient: Tensor) -> Tensor:
+    """The numbers of a dense or of a (summed up) sparse gradient, to be changed in place."""
+    return gradient._values() if gradient.is_sparse else gradient

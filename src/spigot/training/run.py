@@ -1,0 +1,213 @@
+"""One training from start to end, kept in a folder: it can be interrupted, resumed, and looked at while it goes."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from spigot.config import Config
+from spigot.data.corpus import Corpus, load_corpus
+from spigot.data.formats import write
+from spigot.data.vocab import Vocab, read_vectors
+from spigot.evaluation.metrics import score_graphs, score_trees
+from spigot.models.joint import JointParser
+from spigot.models.parser import Parser
+from spigot.training import checkpoint
+from spigot.training.distributed import is_main, processes, wait
+from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
+
+
+def train(config: Config, out: str | os.PathLike[str]) -> Iterator[Step]:
+    """Train an experiment, and keep it in a folder.
+
+    Args:
+        config: The experiment.
+        out: The run folder. It must not hold a run yet.
+
+    Returns:
+        The steps, as they are taken. When they end, the best model, its scores and its predictions are in the folder.
+    """
+    folder = Path(out)
+    if (folder / checkpoint.CONFIG).exists():
+        raise FileExistsError(f"{folder} holds a run already. Resume it, remove it, or choose another folder.")
+    with processes():
+        corpus = load_corpus(config.data)
+        trainer = Trainer(build(config, corpus), corpus)
+        if config.training.syntax_from:
+            take_syntax(trainer, Path(config.training.syntax_from))
+        if is_main():
+            checkpoint.save_start(folder, trainer.parser)
+        wait()
+        yield from _kept(trainer, folder)
+
+
+def resume(out: str | os.PathLike[str]) -> Iterator[Step]:
+    """Continue an interrupted training; the result is the same as without the interruption.
+
+    Args:
+        out: The run folder.
+    """
+    folder = Path(out)
+    with processes():
+        parser = checkpoint.open_run(folder)
+        corpus = load_corpus(parser.config.data)
+        if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
+            trainer = Trainer(build(parser.config, corpus), corpus)
+            if parser.config.training.syntax_from:
+                take_syntax(trainer, Path(parser.config.training.syntax_from))
+        else:
+            trainer = Trainer(parser, corpus)
+            _restore(trainer, folder)
+        yield from _kept(trainer, folder)
+
+
+def build(config: Config, corpus: Corpus) -> Parser:
+    """A parser with fresh parameters, drawn from the experiment's seed."""
+    vectors = read_vectors(config.data.path(config.data.vectors)) if config.data.vectors else None
+    vocab = Vocab.of(
+        [*corpus.trees, *corpus.graphs],
+        rare_role=config.semantics.pruning.rare_role,
+        also=() if vectors is None else vectors.words,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        model = JointParser(config, vocab, None if vectors is None else vectors.table(vocab.words))
+    return Parser(config, vocab, model, corpus.tagger)
+
+
+def take_syntax(trainer: Trainer, run: Path) -> None:
+    """Start from the syntactic parser of another run, which must know the same words, lemmas and tags."""
+    source, mine = checkpoint.load(run), trainer.parser
+    if source.model.syntax is None or mine.model.syntax is None:
+        raise ValueError(f"{run if source.model.syntax is None else 'This system'} has no syntactic parser.")
+    for name in ("words", "lemmas", "tags"):
+        if getattr(source.vocab, name) != getattr(mine.vocab, name):
+            raise ValueError(f"{run} was trained with other {name}; its syntactic parser cannot be taken over.")
+    mine.model.syntax.load_state_dict(source.model.syntax.state_dict())
+
+
+def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
+    """Pass the steps on; save the state now and then, at every epoch's end, and when asked to stop."""
+    started, before = time.monotonic(), trainer.progress.seconds
+    saved = started
+    log = _Log(folder / checkpoint.STEPS, trainer) if is_main() else None
+    with _stop_signals() as stopped:
+        for step in trainer.steps():
+            now = time.monotonic()
+            trainer.progress.seconds = before + now - started
+            if log is not None:
+                log.append(step)
+                if step.is_best:
+                    checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
+                if step.dev is not None or stopped or now - saved >= trainer.config.training.save_seconds:
+                    log.flush()
+                    save_state(trainer, folder)
+                    saved = time.monotonic()
+            if stopped:
+                raise KeyboardInterrupt
+            yield step
+    if log is not None:
+        save_state(trainer, folder)
+        finish(folder)
+    wait()
+
+
+def save_state(trainer: Trainer, folder: Path) -> None:
+    """Write everything that a resumed training needs."""
+    tensors = {f"model|{name}": value for name, value in parameters_of(trainer.parser.model).items()}
+    for model, optimiser in trainer.optimisers.items():
+        tensors.update({f"{model}|{name}": value for name, value in optimiser.state().items()})
+    checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
+
+
+def _restore(trainer: Trainer, folder: Path) -> None:
+    tensors, about = checkpoint.read_tensors(folder / checkpoint.STATE)
+    groups: dict[str, dict[str, torch.Tensor]] = {}
+    for name, value in tensors.items():
+        owner, _, rest = name.partition("|")
+        groups.setdefault(owner, {})[rest] = value
+    trainer.load_model(groups.pop("model"))
+    for owner, state in groups.items():
+        trainer.optimisers[owner].load_state(state)
+    trainer.progress = progress_from_dict(about)
+    if trainer.progress.best_epoch >= 0:
+        trainer.best = checkpoint.read_tensors(folder / checkpoint.MODEL)[0]
+
+
+def finish(folder: Path) -> None:
+    """Score the best model on all development and test data, and write its predictions beside it."""
+    parser = checkpoint.load(folder)
+    corpus = load_corpus(parser.config.data, tests=True)
+    scores = {}
+    for name, gold in {"dev": corpus.graphs_dev, **corpus.tests}.items():
+        predicted = list(parser.parse(gold, tagged=True))
+        scores[name] = asdict(score_graphs(gold, predicted))
+        write(predicted, folder / f"predictions.{name}.sdp")
+    if parser.model.syntax is not None:
+        for name, gold in {"dev": corpus.trees_dev, **corpus.trees_tests}.items():
+            predicted = list(parser.parse(gold, tagged=True))
+            scores[f"{name} trees"] = asdict(score_trees(gold, predicted))
+            write(predicted, folder / f"predictions.{name}.conllu")
+    checkpoint.write_text(folder / checkpoint.SCORES, json.dumps(scores, indent=2))
+
+
+class _Log:
+    """`steps.jsonl`: one line a step, of the steps the saved state knows and those after it."""
+
+    def __init__(self, path: Path, trainer: Trainer) -> None:
+        progress = trainer.progress
+        names = [phase.name for phase in trainer.phases]
+
+        def known(line: str) -> bool:
+            step = json.loads(line)
+            place = (names.index(step["phase"]), step["epoch"] - 1, step["step"])
+            ended = step["dev"] is not None
+            return place <= (progress.phase, progress.epoch, progress.step) and not (
+                ended and place[1] >= progress.epoch
+            )
+
+        kept = []
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    if known(line):
+                        kept.append(line)
+                except ValueError:  # a line cut short by a crash
+                    continue
+        checkpoint.write_text(path, "".join(f"{line}\n" for line in kept))
+        self._file = path.open("a", encoding="utf-8")
+        self._progress = progress
+
+    def append(self, step: Step) -> None:
+        self._file.write(json.dumps(asdict(step)) + "\n")
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Collect Ctrl-C and termination, so that the step under way is finished and saved first."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt  # asked twice: at once
+        received.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: the caller looks after signals
+        before = {}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
