@@ -1,0 +1,78 @@
+"""The command line: each command parses, calls the library and prints.
+
+Results go to standard output, messages and progress to standard error. A failure is one message and a non-zero exit
+code: 2 if the command was not understood, 1 if it could not be done. `--debug` shows the traceback instead.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import cyclopts
+
+import spigot
+from spigot.cli import data, demo, score
+
+
+def version() -> str:
+    """The version, and whether the compiled kernels run.
+
+    Example:
+        >>> version().splitlines()[0] == f"spigot {spigot.__version__}"
+        True
+    """
+    return f"spigot {spigot.__version__}\n{spigot.native.status()}"
+
+
+app = cyclopts.App(
+    name="spigot",
+    help="Discrete structures inside PyTorch networks. With --debug, a failure shows its traceback.",
+    version=version,
+)
+for command in (demo.demo, data.tag, score.score):
+    app.command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: The words after `spigot`; those of the process if omitted.
+
+    Returns:
+        The exit code.
+
+    Example:
+        >>> main(["--version"])  # doctest: +ELLIPSIS
+        spigot ...
+        0
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    if words == ["--version"]:  # as it stands; the parser would wrap it like prose
+        print(version())
+        return 0
+    try:
+        command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+        command(*bound.args, **bound.kwargs)
+    except cyclopts.CycloptsError as error:
+        if debug:
+            raise
+        print(f"spigot: {' '.join(str(error).split())} See spigot --help.", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("spigot: interrupted.", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if debug:
+            raise
+        print(f"spigot: {_message(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _message(error: Exception) -> str:
+    """What went wrong, in one line; what the system says about a file without its number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}."
+    return str(error) or type(error).__name__

@@ -1,0 +1,152 @@
+"""What the commands share: progress, tables, JSON, and the count of sentences that were skipped."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+
+import cyclopts
+
+from spigot.data.formats import FormatError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+_Item = TypeVar("_Item")
+_WIDEST = 1000  # of a table, in characters
+
+Flag: TypeAlias = Annotated[bool, cyclopts.Parameter(negative="")]
+"""An option that is there or not, without a `--no-` twin."""
+
+AsJson: TypeAlias = Annotated[bool, cyclopts.Parameter(name="--json", negative="")]
+"""`--json`: results for programs instead of people."""
+
+
+def progress(
+    items: Iterable[_Item],
+    description: str,
+    *,
+    total: int | None = None,
+    describe: Callable[[_Item], str] | None = None,
+) -> Iterator[_Item]:
+    """Pass items on, with a bar on standard error if that is a terminal and silently elsewhere.
+
+    Args:
+        items: What to pass on.
+        description: What is being done.
+        total: How many items there will be, if that is known.
+        describe: Says what is being done now, from the item that has just come.
+
+    Example:
+        >>> list(progress([1, 2], "counting"))
+        [1, 2]
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield from items
+        return
+    share = TextColumn("{task.percentage:>3.0f}%") if total is not None else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), share, TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        bar = bars.add_task(description, total=total)
+        for item in items:
+            bars.update(bar, advance=1, description=describe(item) if describe else description)
+            yield item
+
+
+def print_json(value: object) -> None:
+    """Print a result as JSON; dataclasses become objects, paths strings.
+
+    Example:
+        >>> print_json({"out": Path("report.html")})
+        {
+          "out": "report.html"
+        }
+    """
+    print(json.dumps(value, indent=2, default=_plain))
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} is a {type(value).__name__}, which JSON has no form for; give numbers and strings.")
+
+
+def print_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence["str | Text"]],
+    *,
+    dim: Callable[[str], bool] | None = None,
+) -> None:
+    """Print a table: names on the left, numbers aligned to the right. No number is ever cut short to fit a screen.
+
+    Args:
+        title: What it shows.
+        columns: The heads of the columns.
+        rows: The cells of each row.
+        dim: Says by its first cell whether a row is of less interest.
+
+    Example:
+        >>> print_table("Trees, per cent", ["", "UAS"], [["all words", "91.2"]])
+        Trees, per cent
+        <BLANKLINE>
+                       UAS
+         ──────────────────
+          all words   91.2
+        <BLANKLINE>
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(columns[0], no_wrap=True)
+    for column in columns[1:]:
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row, style="dim" if dim is not None and dim(str(row[0])) else None)
+    console = Console()
+    needed = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
+    console = Console(width=max(console.width, needed))
+    with console.capture() as captured:
+        console.print(title, style="italic", highlight=False, soft_wrap=True)
+        console.print(table)
+    for line in captured.get().splitlines():
+        print(line.rstrip())
+
+
+def say(message: str) -> None:
+    """Tell the user something that is not a result, on standard error."""
+    print(message, file=sys.stderr)
+
+
+@dataclass
+class Skipped:
+    """Counts the sentences that a reader leaves out, to be given to `read` as `skip_bad`.
+
+    Example:
+        >>> skipped = Skipped()
+        >>> skipped(FormatError("dev.conllu", 7, "word 2 has 9 columns; it must have 10."))
+        >>> skipped.count
+        1
+    """
+
+    count: int = 0
+    first: FormatError | None = field(default=None, repr=False)
+
+    def __call__(self, error: FormatError) -> None:
+        self.count += 1
+        self.first = self.first or error
+
+    def report(self) -> None:
+        """Say on standard error how many there were, and why the first was one."""
+        if self.first is not None:
+            say(f"Skipped {self.count} bad sentence{'s' if self.count > 1 else ''}; the first: {self.first}")

@@ -1,0 +1,206 @@
+"""`spigot score`: two files, one right and one predicted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spigot.cli.console import AsJson, Flag, Skipped, print_json, print_table, say
+from spigot.data.formats import read
+from spigot.data.sentence import Sentence
+
+if TYPE_CHECKING:
+    from spigot.evaluation import Counts, GraphScores, Score, TreeScores
+
+_GRAPH_ROWS = {
+    "labelled": "labelled",
+    "unlabelled": "unlabelled",
+    "labelled_without_tops": "labelled, no tops",
+    "unlabelled_without_tops": "unlabelled, no tops",
+    "tops": "tops",
+}
+
+
+@dataclass(frozen=True)
+class FileScores:
+    """What two files have in common; `None` where one of them lacks it."""
+
+    trees: "TreeScores | None" = None
+    graphs: "GraphScores | None" = None
+    accuracy: float | None = None
+
+
+def score(
+    gold: Path,
+    predicted: Path,
+    /,
+    *,
+    by_label: Flag = False,
+    intervals: Flag = False,
+    seed: int = 0,
+    format: str | None = None,
+    skip_bad: Flag = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a predicted file with the right one: trees, graphs and classes, whatever both have.
+
+    Parameters
+    ----------
+    gold
+        The file with the right annotation.
+    predicted
+        The file with the predicted annotation of the same sentences.
+    by_label
+        Print the numbers of every role too; with --json they are always there.
+    intervals
+        Add 95 % confidence intervals: a bootstrap over sentences, 10,000 times.
+    seed
+        Where the random numbers of the bootstrap start.
+    format
+        The format of both files, if their names do not tell: conllu, conllx, sdp, sdp2014.
+    skip_bad
+        Leave out malformed sentences and say how many; without it they are an error.
+    as_json
+        Print the numbers as JSON instead of tables.
+    """
+    skipped = Skipped()
+    right, answer = (list(read(path, format, skip_bad=skipped if skip_bad else None)) for path in (gold, predicted))
+    scores = score_files(right, answer)
+    bounds = _intervals(right, answer, scores, seed) if intervals else {}
+    if as_json:
+        print_json({"scores": scores, "intervals": bounds, "skipped": skipped.count})
+    else:
+        _print_scores(scores, bounds, by_label)
+    for missing in _one_sided(right, answer):
+        say(missing)
+    skipped.report()
+
+
+def score_files(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> FileScores:
+    """Score every kind of annotation that occurs on both sides.
+
+    Args:
+        gold: Sentences with the right annotation.
+        predicted: The same sentences with the predicted one.
+
+    Raises:
+        ValueError: If they have no kind of annotation in common, or are not the same sentences.
+
+    Example:
+        >>> sentence = Sentence(("Rain", "fell"), heads=(2, 0))
+        >>> scores = score_files([sentence], [sentence])
+        >>> scores.trees.uas, scores.graphs
+        (1.0, None)
+    """
+    from spigot.evaluation import accuracy, score_graphs, score_trees
+
+    def both(field: str) -> bool:
+        return _has(gold, field) and _has(predicted, field)
+
+    if not any(both(field) for field in _KINDS):
+        raise ValueError(f"the files have {_kinds(gold)} and {_kinds(predicted)}: there is nothing to compare.")
+    return FileScores(
+        trees=score_trees(gold, predicted) if both("heads") else None,
+        graphs=score_graphs(gold, predicted) if both("graph") else None,
+        accuracy=accuracy(gold, predicted) if both("label") else None,
+    )
+
+
+_KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
+
+
+def _has(sentences: Sequence[Sentence], field: str) -> bool:
+    return any(getattr(sentence, field) is not None for sentence in sentences)
+
+
+def _kinds(sentences: Sequence[Sentence]) -> str:
+    if not sentences:
+        return "no sentences"
+    return " and ".join(name for field, name in _KINDS.items() if _has(sentences, field)) or "no annotation"
+
+
+def _one_sided(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[str]:
+    """What was not scored because only one file has it."""
+    return [
+        f"Only the {'gold' if _has(gold, field) else 'predicted'} file has {name}; they were not scored."
+        for field, name in _KINDS.items()
+        if _has(gold, field) != _has(predicted, field)
+    ]
+
+
+def _intervals(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], scores: FileScores, seed: int
+) -> dict[str, tuple[float, float]]:
+    """The confidence interval of each main number, by its name."""
+    from spigot.evaluation import graph_counts, interval, label_counts, tree_counts
+
+    wanted: dict[str, Callable[[], Counts]] = {}
+    if scores.trees is not None:
+        wanted["uas"] = lambda: tree_counts(gold, predicted)
+        wanted["uas_without_punctuation"] = lambda: tree_counts(gold, predicted, punctuation=False)
+    if scores.graphs is not None:
+        wanted["labelled"] = lambda: graph_counts(gold, predicted)
+        wanted["unlabelled"] = lambda: graph_counts(gold, predicted, labelled=False)
+        wanted["labelled_without_tops"] = lambda: graph_counts(gold, predicted, tops=False)
+        wanted["unlabelled_without_tops"] = lambda: graph_counts(gold, predicted, labelled=False, tops=False)
+    if scores.accuracy is not None:
+        wanted["accuracy"] = lambda: label_counts(gold, predicted)
+    found = {name: interval(counts(), seed=seed) for name, counts in wanted.items()}
+    return {name: (bounds.low, bounds.high) for name, bounds in found.items()}
+
+
+def _print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], by_label: bool) -> None:
+    """Tables of what there is."""
+
+    def line(name: str, key: str, *cells: str) -> list[str]:
+        return [name, *cells, *([_range(bounds.get(key))] if bounds else [])]
+
+    last = ["95 % interval"] if bounds else []
+    if (trees := scores.trees) is not None:
+        print_table(
+            f"Trees: {trees.sentences} sentences, per cent",
+            ["", "words", "exact", "UAS", *last],
+            [
+                line("all words", "uas", str(trees.words), _percent(trees.exact), _percent(trees.uas)),
+                line(
+                    "without punctuation",
+                    "uas_without_punctuation",
+                    str(trees.words_without_punctuation),
+                    _percent(trees.exact_without_punctuation),
+                    _percent(trees.uas_without_punctuation),
+                ),
+            ],
+        )
+    if (graphs := scores.graphs) is not None:
+        print_table(
+            f"Graphs: {graphs.sentences} sentences, per cent",
+            ["", "gold", "predicted", "exact", "P", "R", "F1", *last],
+            [
+                line(name, key, *_counted(getattr(graphs, key), getattr(graphs, f"exact_{key}", None)))
+                for key, name in _GRAPH_ROWS.items()
+            ],
+        )
+        if by_label:
+            print_table(
+                "Roles, per cent",
+                ["", "gold", "predicted", "P", "R", "F1"],
+                [
+                    [role, *(cell for cell in _counted(numbers, None) if cell)]
+                    for role, numbers in sorted(graphs.by_label.items(), key=lambda item: (-item[1].gold, item[0]))
+                ],
+            )
+    if scores.accuracy is not None:
+        print_table("Classes, per cent", ["", "accuracy", *last], [line("", "accuracy", _percent(scores.accuracy))])
+
+
+def _counted(score: "Score", exact: float | None) -> list[str]:
+    shares = [_percent(value) for value in (score.precision, score.recall, score.f1)]
+    return [str(score.gold), str(score.predicted), "" if exact is None else _percent(exact), *shares]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+def _range(bounds: tuple[float, float] | None) -> str:
+    return "" if bounds is None else f"{_percent(bounds[0])} to {_percent(bounds[1])}"
