@@ -178,17 +178,22 @@ def _only_comments(lines: list[bytes]) -> bool:
     return lines[-1].startswith(b"#") and all(line.startswith(b"#") for line in lines)
 
 
+def _text(data: bytes, offset: int) -> str:
+    """UTF-8 as text; `offset` is that of its first line."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        offset += data.count(b"\n", 0, error.start)
+        byte = data[error.start]
+        raise Malformed(offset, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8.") from None
+
+
 def decode(raw: RawBlock) -> Block:
     """The text of a block; `Malformed` if it is not clean UTF-8 with one kind of line end."""
     data = b"".join(raw.lines)
-    try:
-        text = data.decode()
-        lead = raw.lead.decode()
-        tail = raw.tail.decode()
-    except UnicodeDecodeError as error:
-        offset = data.count(b"\n", 0, error.start) if error.object is data else 0
-        byte = error.object[error.start]
-        raise Malformed(offset, f"byte 0x{byte:02x} is not UTF-8; convert the file to UTF-8.") from None
+    text = _text(data, 0)
+    lead = _text(raw.lead, -raw.lead.count(b"\n"))
+    tail = _text(raw.tail, len(raw.lines))
     if raw.opens and not lead and text.startswith("\ufeff"):
         text, lead = text[1:], "\ufeff"
     if "\0" in text:
@@ -202,9 +207,11 @@ def decode(raw: RawBlock) -> Block:
         if not lead and tail == "\n" and end:
             return Block(lines, raw.opens)
         return Block(lines, raw.opens, Layout(lead, "\n", end + tail))
+    # The last line of a file may have no end at all.
     ended = len(lines) if end else len(lines) - 1
+    returns = ended and lines[0].endswith("\r")
     for offset, line in enumerate(lines):
-        if line.find("\r") != (len(line) - 1 if offset < ended else -1):
+        if line.find("\r") != (len(line) - 1 if returns and offset < ended else -1):
             raise Malformed(offset, "a carriage return inside the line, or line ends of two kinds in one sentence.")
     lines[:ended] = [line[:-1] for line in lines[:ended]]
     return Block(lines, raw.opens, Layout(lead, "\r\n", ("\r\n" if end else "") + tail))

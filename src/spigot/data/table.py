@@ -115,8 +115,8 @@ def describe(sentence: Sentence) -> str:
     if not sentence.forms:
         raise ValueError(f"sentence {sentence.id!r} has no words; a sentence without words cannot be written.")
     if sentence.id:
-        if not sentence.id.isprintable():
-            raise ValueError(f"sentence {sentence.id!r}: an id stands on a line of its own, so it must be printable.")
+        if any(character in sentence.id for character in "\n\r\0"):
+            raise ValueError(f"sentence {sentence.id!r}: an id stands on one line, without line breaks or NUL.")
         return f"sentence {sentence.id!r}"
     more = " ..." if len(sentence) > 4 else ""
     return f"sentence {' '.join(sentence.forms[:4])!r}{more}"
