@@ -61,12 +61,11 @@ class Parser:
 
     def _answer(self, given: Sentence, ready: Sentence, heads: tuple[int, ...] | None, graph: Graph) -> Sentence:
         tree = {} if heads is None else {"heads": heads, "relations": None}
-        frames = given.graph.frames if given.graph is not None else ()
         return replace(
             given,
             tags=given.tags or ready.tags,
             lemmas=given.lemmas or ready.lemmas,
-            graph=replace(graph, frames=frames),
+            graph=graph,
             **tree,
         )
 
