@@ -270,7 +270,8 @@ def is_projective(sentence: Sentence) -> bool:
         >>> is_projective(Sentence(("a", "b", "c", "d"), heads=(3, 4, 0, 3)))
         False
     """
-    spans = sorted((min(head, word), max(head, word)) for word, head in enumerate(sentence.heads or (), 1))
+    arcs = ((min(head, word), max(head, word)) for word, head in enumerate(sentence.heads or (), 1))
+    spans = sorted(arcs, key=lambda span: (span[0], -span[1]))  # of those that begin together, the outer one first
     open_ends: list[int] = []
     for left, right in spans:
         while open_ends and open_ends[-1] <= left:
