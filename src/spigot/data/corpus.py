@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -55,6 +54,7 @@ def load_corpus(settings: config.Data, *, tests: bool = False) -> Corpus:
     if settings.source == "synthetic":
         corpus = _generate(settings.synthetic)
     else:
+        _require(settings)
         corpus = Corpus(
             _read(settings, settings.trees.train),
             _read(settings, (settings.trees.dev,)),
@@ -108,25 +108,26 @@ def _generate(sizes: config.Synthetic) -> Corpus:
     """The built-in corpus: trees and graphs of different sentences, as the paper assumes no overlap."""
     from spigot.data.synthetic import splits
 
-    half = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test)
+    half = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
     trees = [replace(sentence, graph=None) for sentence in half.train[: sizes.train]]
     graphs = [replace(sentence, heads=None, relations=None) for sentence in half.train[sizes.train :]]
     tests = {"id": half.test, "ood": half.ood}
     return Corpus(trees, half.dev, graphs, half.dev, tests, tests)
 
 
+def _require(settings: config.Data) -> None:
+    """Say that a file is missing before the first hour of training, not after the last."""
+    for task in (settings.trees, settings.graphs):
+        for name in filter(None, (*task.train, task.dev, *task.tests.values(), settings.vectors)):
+            path = settings.path(name)
+            if not path.exists():
+                start = settings.root or f"the folder in {config.DATA_VARIABLE}"
+                hint = settings.obtain or f"Set data.root or {config.DATA_VARIABLE} to the folder that holds it."
+                raise FileNotFoundError(f"{path} is missing (looked for {name} in {start}). {hint}")
+
+
 def _read(settings: config.Data, names: Sequence[str]) -> list[Sentence]:
-    sentences = []
-    for name in names:
-        if not name:
-            continue
-        path = settings.path(name)
-        if not Path(path).exists():
-            start = settings.root or f"the folder in {config.DATA_VARIABLE}"
-            hint = settings.obtain or f"Set data.root or {config.DATA_VARIABLE} to the folder that holds it."
-            raise FileNotFoundError(f"{path} is missing (looked for {name} in {start}). {hint}")
-        sentences.extend(read(path))
-    return sentences
+    return [sentence for name in names if name for sentence in read(settings.path(name))]
 
 
 def _limited(sentences: list[Sentence], limit: int) -> list[Sentence]:

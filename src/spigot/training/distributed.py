@@ -46,6 +46,11 @@ def total(value: float) -> float:
     return float(summed)
 
 
+def anyone(value: bool) -> bool:
+    """Whether it holds in some process: all of them stop after the same step."""
+    return total(float(value)) > 0 if dist.is_initialized() else value
+
+
 def wait() -> None:
     """Until all processes are here."""
     if dist.is_initialized():

@@ -74,7 +74,7 @@ class Progress:
 
 
 class Diverged(ValueError):
-    """The loss is no longer a number."""
+    """The loss, or its gradient, is no longer a number."""
 
 
 class Trainer:
@@ -164,15 +164,18 @@ class Trainer:
             if math.isfinite(value):
                 loss.backward()
         value = total(value)
-        if not math.isfinite(value):
-            raise Diverged(
-                f"The {task} loss is {value} at step {self.progress.step + 1} of epoch {self.progress.epoch + 1} "
-                f"({phase.name}). Try a lower learning rate or max_norm; what was saved before is untouched."
-            )
+        self._check_finite(value, f"{task} loss", phase)
         for name in _trained_by(task):
             if name in self.optimisers:
-                self.optimisers[name].step()
+                self._check_finite(self.optimisers[name].step(), f"gradient of the {name} model", phase)
         return value
+
+    def _check_finite(self, value: float, what: str, phase: Phase) -> None:
+        if not math.isfinite(value):
+            raise Diverged(
+                f"The {what} is {value} at step {self.progress.step + 1} of epoch {self.progress.epoch + 1} "
+                f"({phase.name}). Try a lower learning rate or max_norm; what was saved before is untouched."
+            )
 
     def _weight(self, phase: Phase, task: str) -> float:
         weight = self.config.training.end_weight

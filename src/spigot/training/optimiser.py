@@ -1,5 +1,7 @@
 """Adam for one model: dense and sparse parameters, clipping, annealing, and a state that can be saved."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -42,7 +44,7 @@ class ModelOptimiser:
         self._sparse.zero_grad()
 
     def step(self) -> float:
-        """Add up the gradients of all processes, clip them, update. Nothing moves if they are all zero.
+        """Add up the gradients of all processes, clip them, update. Nothing moves if they are zero or no numbers.
 
         Returns:
             The norm of the gradient before clipping.
@@ -50,7 +52,7 @@ class ModelOptimiser:
         sum_gradients(list(self.parameters.values()))
         values = [_values(p.grad) for p in self.parameters.values() if p.grad is not None]
         norm = float(torch.linalg.vector_norm(torch.stack([value.norm() for value in values]))) if values else 0.0
-        if norm == 0:
+        if norm == 0 or not math.isfinite(norm):
             return norm
         if norm > self.settings.max_norm:
             for value in values:

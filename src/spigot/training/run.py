@@ -20,7 +20,7 @@ from spigot.evaluation.metrics import score_graphs, score_trees
 from spigot.models.joint import JointParser
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
-from spigot.training.distributed import is_main, processes, wait
+from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 
 
@@ -102,15 +102,16 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
         for step in trainer.steps():
             now = time.monotonic()
             trainer.progress.seconds = before + now - started
+            stop = anyone(bool(stopped))
             if log is not None:
                 log.append(step)
                 if step.is_best:
                     checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
-                if step.dev is not None or stopped or now - saved >= trainer.config.training.save_seconds:
+                if step.dev is not None or stop or now - saved >= trainer.config.training.save_seconds:
                     log.flush()
                     save_state(trainer, folder)
                     saved = time.monotonic()
-            if stopped:
+            if stop:
                 raise KeyboardInterrupt
             yield step
     if log is not None:
@@ -122,6 +123,8 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
 def save_state(trainer: Trainer, folder: Path) -> None:
     """Write everything that a resumed training needs."""
     tensors = {f"model|{name}": value for name, value in parameters_of(trainer.parser.model).items()}
+    # The best parameters too: a crash may leave a model file that is newer than the state beside it.
+    tensors.update({f"best|{name}": value for name, value in trainer.best.items()})
     for model, optimiser in trainer.optimisers.items():
         tensors.update({f"{model}|{name}": value for name, value in optimiser.state().items()})
     checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
@@ -134,11 +137,12 @@ def _restore(trainer: Trainer, folder: Path) -> None:
         owner, _, rest = name.partition("|")
         groups.setdefault(owner, {})[rest] = value
     trainer.load_model(groups.pop("model"))
+    trainer.best = groups.pop("best", {})
     for owner, state in groups.items():
         trainer.optimisers[owner].load_state(state)
     trainer.progress = progress_from_dict(about)
-    if trainer.progress.best_epoch >= 0:
-        trainer.best = checkpoint.read_tensors(folder / checkpoint.MODEL)[0]
+    if trainer.best and is_main():
+        checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
 
 
 def finish(folder: Path) -> None:
@@ -167,11 +171,9 @@ class _Log:
 
         def known(line: str) -> bool:
             step = json.loads(line)
-            place = (names.index(step["phase"]), step["epoch"] - 1, step["step"])
-            ended = step["dev"] is not None
-            return place <= (progress.phase, progress.epoch, progress.step) and not (
-                ended and place[1] >= progress.epoch
-            )
+            # Where the training stood after it: the end of an epoch is the start of the next.
+            place = (step["epoch"], 0) if step["dev"] is not None else (step["epoch"] - 1, step["step"])
+            return (names.index(step["phase"]), *place) <= (progress.phase, progress.epoch, progress.step)
 
         kept = []
         if path.exists():
