@@ -104,14 +104,13 @@ class SemanticParser(nn.Module):
         if batch.arcs is None or batch.predicates is None:
             raise ValueError("The semantic parser's loss needs graphs, and this batch has none.")
         if self.settings.loss == "log":
-            return self._log_loss(batch, scored)
-        scores, mask = self.parts(scored)
+            return self._log_loss(scored, batch.lengths, batch.predicates, batch.arcs)
+        scores, mask = self.parts(batch, scored)
         weight = torch.ones(scores.shape[-1], dtype=scores.dtype)
         weight[0] = 0  # the cost counts labelled arcs only
-        gold = self._gold(batch, scores)
         return spigot.structured_hinge(
             scores,
-            gold,
+            gold_parts(batch.predicates, batch.arcs, scores),
             self.structure,
             mask=mask,
             weight=weight,
@@ -119,7 +118,7 @@ class SemanticParser(nn.Module):
             false_negative=self.settings.false_negative,
         )
 
-    def parts(self, scored: Scored) -> tuple[Parts, Mask]:
+    def parts(self, batch: Batch, scored: Scored) -> tuple[Parts, Mask]:
         """All parts in the structure's layout, and which exist."""
         size = scored.predicates.shape[1]
         values = torch.cat((scored.arcs.unsqueeze(-1), scored.labelled), -1)
@@ -129,55 +128,80 @@ class SemanticParser(nn.Module):
         flat = (sentence * size + head) * size + argument
         scores = values.new_zeros(shape).flatten(0, 2).index_copy(0, flat, values).view(shape)
         mask = exists.new_zeros(shape).flatten(0, 2).index_copy(0, flat, exists).view(shape)
-        # Predicates stand on the diagonal, which no arc uses.
+        # Predicates stand on the diagonal, which no arc uses; behind the end of a sentence there are none.
         scores = torch.cat((scores[..., :1] + scored.predicates.diag_embed().unsqueeze(-1), scores[..., 1:]), -1)
-        mask[..., 0] |= torch.eye(size, dtype=torch.bool, device=mask.device)
+        mask[..., 0] |= _positions(batch.lengths, size).diag_embed()
         return scores, mask
 
     def decode(self, batch: Batch, scored: Scored) -> Parts:
         """The best graph of each sentence."""
-        scores, mask = self.parts(scored)
-        inside = torch.arange(batch.size, device=scores.device) <= batch.lengths.unsqueeze(-1)
-        return self.structure.argmax(scores, mask & inside[:, :, None, None])
+        return self.structure.argmax(*self.parts(batch, scored))
 
     def _possible(self, batch: Batch, pairs: Int[Tensor, "pairs 3"]) -> Bool[Tensor, "pairs l"]:
         possible = self.seen.labels(batch, pairs)
         if batch.seeds is None or batch.arcs is None:
             return possible
-        possible[_rows(pairs, batch.arcs, batch), batch.arcs[:, 3]] = True
+        possible[_rows(pairs, batch.arcs, *batch.tags[:, 1:].shape), batch.arcs[:, 3]] = True
         return possible
 
-    def _gold(self, batch: Batch, scores: Parts) -> Parts:
-        gold = torch.zeros_like(scores)
-        sentence, head, argument, role = batch.arcs.unbind(-1)
-        gold[sentence, head, argument, 0] = 1
-        gold[sentence, head, argument, role + 1] = 1
-        diagonal = torch.arange(batch.size)
-        gold[:, diagonal, diagonal, 0] = batch.predicates.to(gold.dtype)
-        return gold
-
-    def _log_loss(self, batch: Batch, scored: Scored) -> Values:
+    def _log_loss(
+        self,
+        scored: Scored,
+        lengths: Int[Tensor, " batch"],
+        predicates: Bool[Tensor, "batch n"],
+        arcs: Int[Tensor, "arcs 4"],
+    ) -> Values:
         r"""Negative log-likelihood without determinism, where it has a closed form.
 
         $\log Z = \sum_i \operatorname{softplus}(s_i + \sum_j \operatorname{softplus}(a_{ij}))$ with
-        $a_{ij} = s_{ij} + \log\sum_l e^{s_{ijl}}$: what `crf_nll` gives, over the surviving parts only.
+        $a_{ij} = s_{ij} + \log\sum_l e^{s_{ijl}}$: what `crf_nll` gives, over the surviving parts only. Gold parts that
+        did not survive are left out, as the hinge leaves them out.
         """
-        size = batch.size
+        size = predicates.shape[1]
         sentence, head, _ = scored.pairs.unbind(-1)
         either = scored.arcs + scored.labelled.masked_fill(~scored.possible, -torch.inf).logsumexp(-1)
         inside = torch.zeros_like(scored.predicates).flatten().index_add(0, sentence * size + head, softplus(either))
-        words = torch.arange(size, device=head.device) <= batch.lengths.unsqueeze(-1)
-        log_z = softplus(scored.predicates + inside.view_as(scored.predicates)).masked_fill(~words, 0).sum(-1)
-        gold = batch.arcs
-        chosen = _rows(scored.pairs, gold, batch)
-        value = scored.arcs[chosen] + scored.labelled[chosen, gold[:, 3]]
-        on = scored.predicates.masked_fill(~batch.predicates, 0).sum(-1)
-        return log_z - on - torch.zeros_like(log_z).index_add(0, gold[:, 0], value)
+        inside = softplus(scored.predicates + inside.view_as(scored.predicates))
+        log_z = inside.masked_fill(~_positions(lengths, size), 0).sum(-1)
+        chosen = _rows(scored.pairs, arcs, len(lengths), size)
+        arcs, chosen = arcs[chosen >= 0], chosen[chosen >= 0]
+        exists = scored.possible[chosen, arcs[:, 3]]
+        arcs, chosen = arcs[exists], chosen[exists]
+        value = scored.arcs[chosen] + scored.labelled[chosen, arcs[:, 3]]
+        on = scored.predicates.masked_fill(~predicates, 0).sum(-1)
+        return log_z - on - torch.zeros_like(log_z).index_add(0, arcs[:, 0], value)
 
 
-def _rows(pairs: Int[Tensor, "pairs 3"], arcs: Int[Tensor, "arcs 4"], batch: Batch) -> Int[Tensor, " arcs"]:
-    """Where each arc stands in the list of surviving pairs."""
-    strides = torch.tensor([batch.size * batch.size, batch.size, 1], device=pairs.device)
-    place = torch.empty(len(batch) * batch.size**2, dtype=torch.int64, device=pairs.device)
+def gold_parts(predicates: Bool[Tensor, "batch n"], arcs: Int[Tensor, "arcs 4"], like: Parts) -> Parts:
+    """Gold graphs in the layout of `SemanticGraphs`.
+
+    Args:
+        predicates: The predicates.
+        arcs: Arcs as (sentence, predicate, argument, role).
+        like: Parts of the shape and dtype wanted.
+
+    Example:
+        >>> predicates, arcs = torch.tensor([[False, True, False]]), torch.tensor([[0, 1, 2, 0]])
+        >>> gold_parts(predicates, arcs, torch.zeros(1, 3, 3, 2)).nonzero().tolist()
+        [[0, 1, 1, 0], [0, 1, 2, 0], [0, 1, 2, 1]]
+    """
+    gold = torch.zeros_like(like)
+    sentence, head, argument, role = arcs.unbind(-1)
+    gold[sentence, head, argument, 0] = 1
+    gold[sentence, head, argument, role + 1] = 1
+    place = torch.arange(predicates.shape[1], device=like.device)
+    gold[:, place, place, 0] = predicates.to(gold.dtype)
+    return gold
+
+
+def _positions(lengths: Int[Tensor, " batch"], size: int) -> Bool[Tensor, "batch n"]:
+    """The root and the words of each sentence."""
+    return torch.arange(size, device=lengths.device) <= lengths.unsqueeze(-1)
+
+
+def _rows(pairs: Int[Tensor, "pairs 3"], arcs: Int[Tensor, "arcs 4"], batch: int, size: int) -> Int[Tensor, " arcs"]:
+    """Where each arc stands in the list of surviving pairs; -1 if it did not survive."""
+    strides = torch.tensor([size * size, size, 1], device=pairs.device)
+    place = torch.full((batch * size * size,), -1, device=pairs.device)
     place[(pairs * strides).sum(-1)] = torch.arange(len(pairs), device=pairs.device)
     return place[(arcs[:, :3] * strides).sum(-1)]
