@@ -54,7 +54,7 @@ def test_graphs(tmp_path, capsys):
 
 
 def test_roles_by_frequency(tmp_path, capsys):
-    assert cli.main(["score", *files(tmp_path, ".sdp", GOLD_GRAPHS, BAD_GRAPHS), "--by-label"]) == 0
+    assert cli.main(["score", *files(tmp_path, ".sdp", GOLD_GRAPHS, BAD_GRAPHS), "--labels"]) == 0
     roles = re.findall(r"^ *([A-Z]+\d?) +(\d+) +(\d+) +\S+ +\S+ +(\S+)$", capsys.readouterr().out, re.MULTILINE)
     assert roles == [("ARG1", "2", "2", "100.00"), ("MANNER", "2", "0", "0.00"), ("ARG2", "0", "1", "0.00")]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.console import AsJson, Flag, print_json, print_table, progress, say
+from spigot.cli.console import AsJson, Flag, print_json, print_table, progress, say, use_threads
 
 if TYPE_CHECKING:
     from spigot.experiments.clusters import Row, Settings
@@ -40,8 +40,6 @@ def demo(
     threads
         How many threads torch may use. The tensors here are small: more threads mostly wait for each other.
     """
-    import torch
-
     from spigot.experiments import clusters
     from spigot.experiments.clusters_page import cluster_page
     from spigot.report.page import check_target, render, write
@@ -50,12 +48,7 @@ def demo(
     changes = {"seeds": seeds, "epochs": epochs, "seed": seed}
     settings = replace(settings, **{name: value for name, value in changes.items() if value is not None})
     check_target(out)
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it must be at least 1.")
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with use_threads(threads):
         records = list(
             progress(
                 clusters.run(settings),
@@ -64,8 +57,6 @@ def demo(
                 describe=lambda epoch: f"K = {epoch.clusters:<3} {epoch.contender:<20}",
             )
         )
-    finally:
-        torch.set_num_threads(before)
     write(render(cluster_page(settings, records)), out)
     if as_json:
         print_json(clusters.as_json(settings, records))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.console import AsJson, Flag, Skipped, print_json, print_table, say
+from spigot.cli.console import AsJson, Flag, Skipped, percent, print_json, print_table, say
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 
@@ -35,7 +35,7 @@ def score(
     predicted: Path,
     /,
     *,
-    by_label: Flag = False,
+    labels: Flag = False,
     intervals: Flag = False,
     seed: int = 0,
     format: str | None = None,
@@ -50,7 +50,7 @@ def score(
         The file with the right annotation.
     predicted
         The file with the predicted annotation of the same sentences.
-    by_label
+    labels
         Print the numbers of every role too; with --json they are always there.
     intervals
         Add 95 % confidence intervals: a bootstrap over sentences, 10,000 times.
@@ -66,11 +66,11 @@ def score(
     skipped = Skipped()
     right, answer = (list(read(path, format, skip_bad=skipped if skip_bad else None)) for path in (gold, predicted))
     scores = score_files(right, answer)
-    bounds = _intervals(right, answer, scores, seed) if intervals else {}
+    bounds = intervals_of(right, answer, scores, seed=seed) if intervals else {}
     if as_json:
         print_json({"scores": scores, "intervals": bounds, "skipped": skipped.count})
     else:
-        _print_scores(scores, bounds, by_label)
+        print_scores(scores, bounds, labels=labels)
     for missing in _one_sided(right, answer):
         say(missing)
     skipped.report()
@@ -128,10 +128,23 @@ def _one_sided(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[
     ]
 
 
-def _intervals(
-    gold: Sequence[Sentence], predicted: Sequence[Sentence], scores: FileScores, seed: int
+def intervals_of(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], scores: FileScores, *, samples: int = 10_000, seed: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """The confidence interval of each main number, by its name."""
+    """The 95 % confidence interval of each main number, by its name.
+
+    Args:
+        gold: Sentences with the right annotation.
+        predicted: The same sentences with the predicted one.
+        scores: What `score_files` found.
+        samples: How often the sentences are drawn anew.
+        seed: Where the random numbers start.
+
+    Example:
+        >>> sentence = Sentence(("Rain", "fell"), heads=(2, 0))
+        >>> intervals_of([sentence], [sentence], score_files([sentence], [sentence]), samples=10)["uas"]
+        (1.0, 1.0)
+    """
     from spigot.evaluation import graph_counts, interval, label_counts, tree_counts
 
     wanted: dict[str, Callable[[], Counts]] = {}
@@ -145,12 +158,24 @@ def _intervals(
         wanted["unlabelled_without_tops"] = lambda: graph_counts(gold, predicted, labelled=False, tops=False)
     if scores.accuracy is not None:
         wanted["accuracy"] = lambda: label_counts(gold, predicted)
-    found = {name: interval(counts(), seed=seed) for name, counts in wanted.items()}
+    found = {name: interval(counts(), samples=samples, seed=seed) for name, counts in wanted.items()}
     return {name: (bounds.low, bounds.high) for name, bounds in found.items()}
 
 
-def _print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], by_label: bool) -> None:
-    """Tables of what there is."""
+def print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], *, labels: bool = False) -> None:
+    """Print tables of what there is.
+
+    Args:
+        scores: The numbers.
+        bounds: The confidence intervals of some of them.
+        labels: Whether to print those of every role too.
+
+    Example:
+        >>> sentence = Sentence(("Rain", "fell"), heads=(2, 0))
+        >>> print_scores(score_files([sentence], [sentence]), {})  # doctest: +ELLIPSIS
+        Trees: 1 sentences, per cent
+        ...
+    """
 
     def line(name: str, key: str, *cells: str) -> list[str]:
         return [name, *cells, *([_range(bounds.get(key))] if bounds else [])]
@@ -161,13 +186,13 @@ def _print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], by
             f"Trees: {trees.sentences} sentences, per cent",
             ["", "words", "exact", "UAS", *last],
             [
-                line("all words", "uas", str(trees.words), _percent(trees.exact), _percent(trees.uas)),
+                line("all words", "uas", str(trees.words), percent(trees.exact), percent(trees.uas)),
                 line(
                     "without punctuation",
                     "uas_without_punctuation",
                     str(trees.words_without_punctuation),
-                    _percent(trees.exact_without_punctuation),
-                    _percent(trees.uas_without_punctuation),
+                    percent(trees.exact_without_punctuation),
+                    percent(trees.uas_without_punctuation),
                 ),
             ],
         )
@@ -180,7 +205,7 @@ def _print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], by
                 for key, name in _GRAPH_ROWS.items()
             ],
         )
-        if by_label:
+        if labels:
             print_table(
                 "Roles, per cent",
                 ["", "gold", "predicted", "P", "R", "F1"],
@@ -190,17 +215,13 @@ def _print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], by
                 ],
             )
     if scores.accuracy is not None:
-        print_table("Classes, per cent", ["", "accuracy", *last], [line("", "accuracy", _percent(scores.accuracy))])
+        print_table("Classes, per cent", ["", "accuracy", *last], [line("", "accuracy", percent(scores.accuracy))])
 
 
 def _counted(score: "Score", exact: float | None) -> list[str]:
-    shares = [_percent(value) for value in (score.precision, score.recall, score.f1)]
-    return [str(score.gold), str(score.predicted), "" if exact is None else _percent(exact), *shares]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f}"
+    shares = [percent(value) for value in (score.precision, score.recall, score.f1)]
+    return [str(score.gold), str(score.predicted), "" if exact is None else percent(exact), *shares]
 
 
 def _range(bounds: tuple[float, float] | None) -> str:
-    return "" if bounds is None else f"{_percent(bounds[0])} to {_percent(bounds[1])}"
+    return "" if bounds is None else f"{percent(bounds[0])} to {percent(bounds[1])}"
