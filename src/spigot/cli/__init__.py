@@ -4,13 +4,15 @@ Results go to standard output, messages and progress to standard error. A failur
 code: 2 if the command was not understood, 1 if it could not be done. `--debug` shows the traceback instead.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 
 import cyclopts
 
 import spigot
-from spigot.cli import data, demo, score
+from spigot.cli import data, demo, score, train
+from spigot.cli.console import is_first_process
 
 
 def version() -> str:
@@ -28,7 +30,7 @@ app = cyclopts.App(
     help="Discrete structures inside PyTorch networks. With --debug, a failure shows its traceback.",
     version=version,
 )
-for command in (demo.demo, data.tag, score.score):
+for command in (demo.demo, train.train, data.tag, score.score):
     app.command(command)
 
 
@@ -60,13 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"spigot: {' '.join(str(error).split())} See spigot --help.", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("spigot: interrupted.", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        if is_first_process():
+            print(f"spigot: {error if error.args else 'interrupted.'}", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. Nothing more can be written, not even at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except Exception as error:
         if debug:
             raise
-        print(f"spigot: {_message(error)}", file=sys.stderr)
+        process = "" if is_first_process() else f" (process {os.environ['RANK']})"
+        print(f"spigot{process}: {_message(error)}", file=sys.stderr)
         return 1
     return 0
 

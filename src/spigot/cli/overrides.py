@@ -2,7 +2,6 @@
 
 import difflib
 import tomllib
-import types
 import typing
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -92,7 +91,7 @@ def _value(text: str, kind: Any) -> Any:
     value = _toml(text)
     if isinstance(value, str):
         return [value] if typing.get_origin(kind) is tuple else value
-    wants_text = kind is str or (typing.get_origin(kind) is typing.Literal and not isinstance(kind, types.UnionType))
+    wants_text = kind is str or typing.get_origin(kind) is typing.Literal
     return text if wants_text else value
 
 

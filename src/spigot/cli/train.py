@@ -1,0 +1,164 @@
+"""`spigot train`: from a configuration to a run folder."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cyclopts
+
+from spigot.cli.console import AsJson, is_first_process, percent, print_json, print_table, say, use_threads
+
+if TYPE_CHECKING:
+    from spigot.config import Config
+    from spigot.training.loop import Step
+
+
+def train(
+    config: Path | None = None,
+    /,
+    *settings: Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)],
+    out: Path | None = None,
+    resume: Path | None = None,
+    threads: int | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train the experiment of a configuration file, or go on with one that was interrupted.
+
+    Any setting of the file can be changed by its dotted name: --estimator.eta 0.5, --system ste,
+    --data.graphs.limit 500, --data.trees.train '["a.conllu", "b.conllu"]'. Interrupting with Ctrl-C loses nothing but
+    the current step. Several processes share the work under torchrun: torchrun --nproc-per-node 2 -m spigot train ...
+
+    Parameters
+    ----------
+    config
+        The configuration; examples are in configs/.
+    settings
+        Settings to change: --name value, or --name=value, with the value in TOML or as plain text.
+    out
+        The run folder to make; by default runs/NAME-SYSTEM-SEED.
+    resume
+        The folder of an interrupted run to go on with, in place of CONFIG. Use as many threads as before: the result is
+        then the same, bit for bit, as without the interruption.
+    threads
+        How many threads torch may use; by default one for each core, but no more than four, as the tensors are small.
+    as_json
+        Print the scores as JSON instead of tables.
+    """
+    from spigot.cli.watch import watched
+    from spigot.training import run
+    from spigot.training.checkpoint import SCORES
+    from spigot.training.loop import phases
+
+    if resume is not None:
+        if config is not None or settings or out is not None:
+            given = config or (settings[0] if settings else "--out")
+            raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
+        folder, chosen, steps = resume, _resumed(resume), run.resume(resume)
+    else:
+        chosen = _chosen(config, settings)
+        folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
+        _check_folder(folder)
+        if out is None and is_first_process():
+            say(f"The run goes to {folder}")
+        steps = run.train(chosen, folder)
+    with use_threads(threads):
+        watched(_resumable(steps, folder), phases(chosen))
+    if is_first_process():
+        scores = json.loads((folder / SCORES).read_text(encoding="utf-8"))
+        if as_json:
+            print_json({"run": folder, "scores": scores})
+        else:
+            print_run(scores)
+        say(f"The run is in {folder}")
+
+
+def _chosen(config: Path | None, settings: tuple[str, ...]) -> "Config":
+    from spigot.cli.overrides import parse_overrides
+    from spigot.config import load_config
+
+    if config is None:
+        raise ValueError("there is nothing to train; give a configuration such as configs/synthetic.toml, or --resume.")
+    chosen = load_config(config, parse_overrides(settings))
+    return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
+
+
+def _resumed(run: Path) -> "Config":
+    from spigot.training.checkpoint import CONFIG, read_config
+
+    if not (run / CONFIG).exists():
+        raise FileNotFoundError(
+            f"{run} has no {CONFIG}: there is no run to resume. Start it again with its configuration."
+        )
+    return read_config(run)
+
+
+def _check_folder(folder: Path) -> None:
+    """Complain now if the run cannot be kept, not after the corpus is read."""
+    from spigot.training.checkpoint import CONFIG
+
+    if (folder / CONFIG).exists():
+        raise FileExistsError(
+            f"{folder} holds a run already; go on with it by --resume {folder}, remove it, or choose another --out."
+        )
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise NotADirectoryError(f"{place} is a file; choose another --out for the run.")
+    if not os.access(place, os.W_OK):
+        raise PermissionError(f"no permission to write in {place}; choose another --out for the run.")
+
+
+def _resumable(steps: "Iterator[Step]", folder: Path) -> "Iterator[Step]":
+    """Pass the steps on; an interruption says how to go on."""
+    from spigot.training.checkpoint import CONFIG
+
+    try:
+        yield from steps
+    except KeyboardInterrupt:
+        if (folder / CONFIG).exists():
+            raise KeyboardInterrupt(f"interrupted; go on with: spigot train --resume {folder}") from None
+        raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
+
+
+def print_run(scores: dict[str, Any]) -> None:
+    """Print what `scores.json` holds, a row for each set of sentences.
+
+    Args:
+        scores: What it holds.
+
+    Example:
+        >>> trees = {"sentences": 2, "uas": 0.9, "uas_without_punctuation": 0.95, "exact": 0.5}
+        >>> print_run({"dev trees": trees})
+        Trees, per cent
+        <BLANKLINE>
+                sentences     UAS   no punctuation   exact
+         ──────────────────────────────────────────────────
+          dev           2   90.00            95.00   50.00
+        <BLANKLINE>
+    """
+    graphs = {name: part for name, part in scores.items() if "labelled" in part}
+    trees = {name.removesuffix(" trees"): part for name, part in scores.items() if "uas" in part}
+    if graphs:
+        rows = [
+            [
+                name,
+                str(part["sentences"]),
+                *(percent(part["labelled"][key]) for key in ("precision", "recall", "f1")),
+                percent(part["unlabelled"]["f1"]),
+                percent(part["labelled_without_tops"]["f1"]),
+                percent(part["unlabelled_without_tops"]["f1"]),
+                percent(part["exact_labelled"]),
+            ]
+            for name, part in graphs.items()
+        ]
+        columns = ["", "sentences", "P", "R", "LF", "UF", "LF, no tops", "UF, no tops", "exact"]
+        print_table("Graphs, per cent", columns, rows)
+    if trees:
+        rows = [
+            [name, str(part["sentences"]), *(percent(part[key]) for key in ("uas", "uas_without_punctuation", "exact"))]
+            for name, part in trees.items()
+        ]
+        print_table("Trees, per cent", ["", "sentences", "UAS", "no punctuation", "exact"], rows)
