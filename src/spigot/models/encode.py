@@ -17,6 +17,14 @@ class BatchEncoder(nn.Module):
         settings: Sizes and dropout.
         vocab: The indices.
         vectors: Pretrained word vectors in the vocabulary's order.
+
+    Example:
+        >>> from spigot.data.batch import collate, encode
+        >>> from spigot.data.sentence import Sentence
+        >>> rain = Sentence(("Rain", "fell"))
+        >>> vocab = Vocab.of([rain])
+        >>> BatchEncoder(config.Encoder(hidden=8), vocab)(collate([encode(rain, vocab)])).shape    # with the root
+        torch.Size([1, 3, 16])
     """
 
     def __init__(self, settings: config.Encoder, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:
@@ -25,7 +33,10 @@ class BatchEncoder(nn.Module):
         self.lemma_from_form = settings.lemma_from_form
         dims = (settings.word_dim, settings.lemma_dim, settings.tag_dim)
         if vectors is not None and vectors.shape[1] != settings.word_dim:
-            vectors = None  # the small pruner learns its own
+            raise ValueError(
+                f"the word vectors have {vectors.shape[1]} dimensions and encoder.word_dim is {settings.word_dim}; "
+                "make them equal, or leave data.vectors empty."
+            )
         self.embedding = TokenEmbedding(
             (len(vocab.words), lemmas, len(vocab.tags)),
             dims,

@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-
 from spigot.config import Config
 from spigot.data.batch import Batch, collate, encode
 from spigot.data.lemmas import Lemmatiser
@@ -27,8 +26,8 @@ class Parser:
         >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))])
         >>> config = make_config({"data": {"tags": "columns"}})
         >>> parser = Parser(config, vocab, JointParser(config, vocab))
-        >>> [sorted(sentence.heads) for sentence in parser.parse([Sentence(("Rain", "fell"))])]
-        [[0, 1]]
+        >>> [len(sentence.heads) for sentence in parser.parse([Sentence(("Rain", "fell")), Sentence(())])]
+        [2, 0]
     """
 
     config: Config
@@ -40,7 +39,7 @@ class Parser:
         """The same sentences in the same order, with the system's tree and graph.
 
         Args:
-            sentences: What to parse; any annotation they have is not looked at, only replaced.
+            sentences: What to parse. Trees and graphs they have are not looked at; those the system gives replace them.
             tokens: Positions in a batch, padding included.
             tagged: Whether the sentences have the tags and lemmas of this system already.
         """

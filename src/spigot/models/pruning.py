@@ -11,6 +11,7 @@ from spigot import config
 from spigot.data.batch import Batch, Encoded
 from spigot.data.vocab import Vocab
 from spigot.models.encode import BatchEncoder
+from spigot.nn.encoder import ROOT
 from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.types import Values
 
@@ -19,14 +20,29 @@ class SeenArcs(nn.Module):
     """Label dictionary and distances by pair of tags.
 
     A role is possible for two words if training has an arc with that role between words of these tags, and not if the
-    words are further apart than any such pair (per direction). Tags that training never saw rule nothing out.
+    words are further apart than any such pair (per direction). Tags that training never saw rule nothing out. Arcs of
+    the root mark tops and nothing else does, whatever was seen.
+
+    Example:
+        >>> from spigot.data.batch import collate, encode
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab = Vocab.of([rain])
+        >>> seen = SeenArcs(config.Pruning(), vocab)
+        >>> seen.learn([encode(rain, vocab)])
+        >>> snow = Sentence(("Snow", "melted", "fast"), tags=("NN", "VBD", "NN"))
+        >>> seen(collate([encode(snow, vocab)])).nonzero().tolist()     # no object was seen, so there can be none
+        [[0, 0, 2], [0, 2, 1]]
     """
+
+    roles: Bool[Tensor, "tags tags l"]
+    reach: Int[Tensor, "2 tags tags"]
 
     def __init__(self, settings: config.Pruning, vocab: Vocab) -> None:
         super().__init__()
         tags, roles = len(vocab.tags), len(vocab.roles)
         self.settings = settings
-        self.register_buffer("roles", torch.ones(tags, tags, roles, dtype=torch.bool))
+        self.register_buffer("roles", _tops_only(torch.ones(tags, tags, roles, dtype=torch.bool)))
         self.register_buffer("reach", torch.full((2, tags, tags), 2**30))
 
     def learn(self, sentences: Sequence[Encoded]) -> None:
@@ -48,7 +64,7 @@ class SeenArcs(nn.Module):
         roles[unseen], roles[:, unseen] = True, True
         reach[:, unseen], reach[:, :, unseen] = 2**30, 2**30
         if self.settings.dictionary:
-            self.roles.copy_(roles)
+            self.roles.copy_(_tops_only(roles))
         if self.settings.distance:
             self.reach.copy_(reach)
 
@@ -69,11 +85,28 @@ class SeenArcs(nn.Module):
         return self.roles[batch.tags[sentence, head], batch.tags[sentence, argument]]
 
 
+def _tops_only(roles: Bool[Tensor, "tags tags l"]) -> Bool[Tensor, "tags tags l"]:
+    """Rule out all roles but the first, TOP, for the root's arcs, and TOP for all others."""
+    roles[:ROOT, :, :1] = roles[ROOT + 1 :, :, :1] = False
+    roles[ROOT, :, 1:] = False
+    return roles
+
+
 class ArcPruner(nn.Module):
     r"""A small first-order unlabelled parser with marginals in closed form.
 
     Predicate i is on with probability $1 - 1/Z_i$, $Z_i = 1 + e^{s_i} \prod_j (1 + e^{a_{ij}})$, and then each of its
     arcs with probability $\sigma(a_{ij})$.
+
+    Example:
+        >>> from spigot.data.batch import collate, encode
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab = Vocab.of([rain])
+        >>> pruner, batch = ArcPruner(config.Pruning(), vocab), collate([encode(rain, vocab)])
+        >>> possible = SeenArcs(config.Pruning(), vocab)(batch)
+        >>> pruner(batch, possible).shape, pruner.loss(batch, possible).shape
+        (torch.Size([1, 3, 3]), torch.Size([1]))
     """
 
     def __init__(self, settings: config.Pruning, vocab: Vocab) -> None:

@@ -32,6 +32,8 @@ class TokenEmbedding(nn.Module):
         torch.Size([1, 3, 12])
     """
 
+    chance: Float[Tensor, " words"]
+
     def __init__(
         self,
         sizes: tuple[int, int, int],
@@ -43,18 +45,17 @@ class TokenEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         # Sparse: a step changes the few rows it saw, as the published program did, at a tenth of the cost.
-        self.tables = nn.ModuleList(
-            nn.Embedding(size, dim, sparse=True) for size, dim in zip(sizes, dims, strict=True) if dim
-        )
+        tables = [nn.Embedding(size, dim, sparse=True) for size, dim in zip(sizes, dims, strict=True) if dim]
+        self.tables = nn.ModuleList(tables)
         self.used = [k for k, dim in enumerate(dims) if dim]
         self.drop_all = drop_all
-        for table in self.tables:
-            bound = math.sqrt(3 / table.weight.shape[1])
+        for table in tables:
+            bound = math.sqrt(3 / table.embedding_dim)
             nn.init.uniform_(table.weight, -bound, bound)
         if vectors is not None:
             with torch.no_grad():
                 given = vectors.any(-1)
-                self.tables[0].weight[given] = vectors[given].to(self.tables[0].weight.dtype)
+                tables[0].weight[given] = vectors[given].to(tables[0].weight.dtype)
         chance = alpha / (alpha + counts.float()) if alpha else torch.zeros_like(counts, dtype=torch.float32)
         chance[ROOT] = chance[END] = 0
         self.register_buffer("chance", chance)
