@@ -48,7 +48,7 @@ class Synthetic(Values):
     train: Positive = 2000
     dev: Positive = 300
     test: Positive = 500
-    seed: int = 0
+    seed: Count = 0
 
 
 class Data(Values):
@@ -218,7 +218,7 @@ class Config(Values):
     name: str = ""
     system: System = "spigot"
     preset: Literal["paper", "release"] = "paper"
-    seed: int = 0
+    seed: Count = 0
     data: Data = Data()
     syntax: Syntax = Syntax()
     semantics: Semantics = Semantics()
@@ -306,18 +306,31 @@ def make_config(
             place = place.setdefault(group, {})
             if not isinstance(place, dict):
                 raise ValueError(f"{where}: {name} and a part of it are both given; give one of them.")
+        if isinstance(place.get(last), dict):
+            raise ValueError(f"{where}: {name} and a part of it are both given; give one of them.")
         place[last] = value
     chosen = _merge(dict(given), changes)
     preset, system = chosen.get("preset", "paper"), chosen.get("system", "spigot")
     values = _merge(Config().model_dump(), PRESETS.get(str(preset), {}))
     values = _merge(values, PRESET_SYSTEMS.get((str(preset), str(system)), {}))
+    return resolved_config(_merge(values, chosen), where)
+
+
+def resolved_config(values: Mapping[str, Any], where: str = "the configuration") -> Config:
+    """An experiment from values that need no preset below them, such as those of a finished run.
+
+    Example:
+        >>> resolved_config({"preset": "release", "estimator": {"eta": 2.0}}).estimator
+        Estimator(eta=2.0, max_norm=None, polytope='relaxation')
+    """
     try:
-        return Config.model_validate(_merge(values, chosen))
+        return Config.model_validate(dict(values))
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         kind = "is not a known setting" if first["type"] == "extra_forbidden" else first["msg"]
-        raise ValueError(f"{where}: {name + ': ' if name else ''}{kind}.".replace("Value error, ", "")) from None
+        reason = kind.removeprefix("Value error, ").rstrip(".")
+        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}.") from None
 
 
 def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

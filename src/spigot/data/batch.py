@@ -88,7 +88,9 @@ def encode(sentence: Sentence, vocab: Vocab) -> Encoded:
     roles, graph = vocab.role_index, sentence.graph
     rare = roles.get(RARE, -1)
     arcs = [(0, top, roles.get(TOP, rare)) for top in graph.tops]
-    arcs += [(arc.predicate, arc.argument, roles.get(arc.role, rare)) for arc in graph.arcs]
+    # The models' graphs have one role for a pair of words, and no word is its own argument.
+    pairs = {arc[:2]: arc for arc in reversed(graph.arcs) if arc.predicate != arc.argument}
+    arcs += [(arc.predicate, arc.argument, roles.get(arc.role, rare)) for arc in reversed(pairs.values())]
     known = [arc for arc in arcs if arc[2] >= 0]  # a role that training never saw cannot be learned or found
     predicates = np.zeros(len(forms) + 1, dtype=bool)
     predicates[[*graph.predicates, *(arc[0] for arc in known)]] = True

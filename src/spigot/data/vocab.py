@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spigot.data.files import FormatError
 from spigot.data.sentence import Sentence
 
 SPECIAL = ("<unk>", "<root>", "<end>")
@@ -70,7 +73,8 @@ class Vocab:
                 arcs += [(0, TOP) for _ in sentence.graph.tops]
                 roles.update(role for _, role in arcs)
                 uses.append(Counter(arcs))
-        frequent = sorted(role for role, count in roles.items() if count >= rare_role and role != TOP)
+        # A role that bears the name of the rare ones joins them.
+        frequent = sorted(role for role, count in roles.items() if count >= rare_role and role not in (TOP, RARE))
         names = ((TOP, *frequent) if roles else ()) + ((RARE,) if len(frequent) + (TOP in roles) < len(roles) else ())
         index = {role: k for k, role in enumerate(names)}
         repeated = set()
@@ -124,7 +128,16 @@ class Vocab:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Pretrained word vectors."""
+    """Pretrained word vectors.
+
+    Attributes:
+        words: The words.
+        values: A row for each.
+
+    Example:
+        >>> Vectors(("rain",), np.ones((1, 2), np.float32)).table(["rain", "hail"]).tolist()
+        [[1.0, 1.0], [0.0, 0.0]]
+    """
 
     words: tuple[str, ...]
     values: Float[np.ndarray, "words d"]
@@ -148,17 +161,29 @@ def read_vectors(path: str | Path) -> Vectors:
     """
     path = Path(path)
     opener = gzip.open if path.suffix == ".gz" else open
-    words, rows, dim = [], [], 0
-    with opener(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            word, _, numbers = line.rstrip("\n").partition(" ")
-            row = np.fromstring(numbers, dtype=np.float32, sep=" ") if numbers else np.zeros(0, np.float32)
-            dim = dim or len(row)
-            if len(row) != dim or dim == 0 or not np.isfinite(row).all():
-                wanted = f"a word and {dim or 'some'} finite numbers"
-                raise ValueError(f"{path}:{number}: expected {wanted}, got {len(row)} numbers.")
-            words.append(word)
-            rows.append(row)
+    words, rows, number = [], [], 0
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines, warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)  # how numpy says that it could not read on
+            for number, line in enumerate(lines, 1):
+                word, _, numbers = line.rstrip("\n").partition(" ")
+                row = _numbers(numbers)
+                dim = len(rows[0]) if rows else len(row)
+                if len(row) != dim or dim == 0 or not np.isfinite(row).all():
+                    wanted = f"a word and {dim or 'some'} finite numbers"
+                    raise FormatError(str(path), number, f"expected {wanted}, got {line.strip()[:60]!r}.")
+                words.append(word)
+                rows.append(row)
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise FormatError(str(path), number + 1, f"the file is damaged or no text in UTF-8 ({error}).") from None
     if not words:
-        raise ValueError(f"{path} has no vectors; it should have a word and its numbers on each line.")
+        raise FormatError(str(path), 1, "there are no vectors; each line should have a word and its numbers.")
     return Vectors(tuple(words), np.stack(rows))
+
+
+def _numbers(text: str) -> np.ndarray:
+    """The numbers of a line; none if there is anything else in it."""
+    try:
+        return np.fromstring(text, dtype=np.float32, sep=" ") if text.strip() else np.zeros(0, np.float32)
+    except (DeprecationWarning, ValueError):
+        return np.zeros(0, np.float32)

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from spigot.config import Config, make_config
+from spigot.config import Config, resolved_config
 from spigot.data.files import written
 from spigot.data.tagger import Tagger
 from spigot.data.vocab import Vocab
@@ -63,7 +63,7 @@ def save_start(folder: Path, parser: Parser) -> None:
 def read_config(folder: Path) -> Config:
     """The resolved configuration of a run."""
     try:
-        return make_config(tomllib.loads((folder / CONFIG).read_text(encoding="utf-8")), where=str(folder / CONFIG))
+        return resolved_config(tomllib.loads((folder / CONFIG).read_text(encoding="utf-8")), where=str(folder / CONFIG))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{folder / CONFIG} is damaged ({error}); restore it or train again.") from None
 

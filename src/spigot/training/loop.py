@@ -102,8 +102,8 @@ class Trainer:
         self.best: dict[str, Tensor] = {}
         graphs = [encode(sentence, parser.vocab) for sentence in corpus.graphs]
         self._data: dict[str, list[Encoded]] = {"semantics": graphs, "pruner": graphs, "syntax": self._trees()}
-        if self.progress.phase == 0:
-            model.semantics.seen.learn(graphs)
+        self._require_data()
+        model.semantics.seen.learn(graphs)
 
     def steps(self) -> Iterator[Step]:
         """Train from where `progress` stands to the end."""
@@ -186,9 +186,11 @@ class Trainer:
     def _finish_epoch(self, phase: Phase, step: Step) -> Step:
         progress = self.progress
         dev = self.dev_scores(phase)
-        is_best = phase.measure is not None and dev.get(phase.measure, 0.0) > progress.best
-        if is_best and phase.measure is not None:
-            progress.best, progress.best_epoch = dev[phase.measure], progress.epoch
+        # Without development data the last parameters are the best.
+        score = progress.best if phase.measure is None else dev.get(phase.measure)
+        is_best = score is None or score > progress.best
+        if is_best:
+            progress.best, progress.best_epoch = progress.best if score is None else score, progress.epoch
             self.best = {name: value.detach().clone() for name, value in self.parser.model.state_dict().items()}
         progress.history.append({"phase": phase.name, "epoch": progress.epoch + 1, **dev})
         progress.epoch, progress.step = progress.epoch + 1, 0
@@ -197,7 +199,7 @@ class Trainer:
     def dev_scores(self, phase: Phase) -> dict[str, float]:
         """What the development data say, in per cent."""
         scores = {}
-        if phase.measure == LF:
+        if phase.measure == LF and self.corpus.graphs_dev:
             predicted = list(self.parser.parse(self.corpus.graphs_dev, tagged=True))
             scores[LF] = 100 * graph_counts(self.corpus.graphs_dev, predicted).f1()
             scores[UF] = 100 * graph_counts(self.corpus.graphs_dev, predicted, labelled=False).f1()
@@ -241,11 +243,23 @@ class Trainer:
         return self.progress.epoch - 1 - self.progress.best_epoch >= patience
 
     def _trees(self) -> list[Encoded]:
-        """Training trees the parser can produce: Eisner's algorithm cannot reach one with crossing arcs."""
+        """Training trees the parser can produce: without crossing arcs, with one root if it must have one."""
         sentences = self.corpus.trees if self.parser.model.syntax is not None else []
         if self.config.syntax.trees == "projective":
             sentences = [sentence for sentence in sentences if is_projective(sentence)]
+        if self.config.syntax.single_root:
+            sentences = [sentence for sentence in sentences if (sentence.heads or ()).count(0) == 1]
         return [encode(sentence, self.parser.vocab) for sentence in sentences]
+
+    def _require_data(self) -> None:
+        if not self.parser.vocab.roles:
+            raise ValueError("The training graphs have no arcs and no tops; there is nothing to learn from them.")
+        if any("syntax" in phase.tasks for phase in self.phases) and not self._data["syntax"]:
+            raise ValueError(
+                f"None of the {len(self.corpus.trees)} training trees is one the syntactic parser can produce "
+                f"(trees = {self.config.syntax.trees!r}, single_root = {self.config.syntax.single_root}). Set "
+                "data.trees.train, or system = 'neurboparser', which has no syntax."
+            )
 
 
 def phases(config: Config) -> list[Phase]:
