@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cyclopts
 
 import spigot
-from spigot.cli import data, demo, score, train
+from spigot.cli import compare, data, demo, evaluate, predict, score, train
 from spigot.cli.console import is_first_process
 
 
@@ -30,7 +30,15 @@ app = cyclopts.App(
     help="Discrete structures inside PyTorch networks. With --debug, a failure shows its traceback.",
     version=version,
 )
-for command in (demo.demo, train.train, data.tag, score.score):
+for command in (
+    demo.demo,
+    train.train,
+    evaluate.evaluate,
+    predict.predict,
+    compare.compare,
+    data.tag,
+    score.score,
+):
     app.command(command)
 
 

@@ -1,0 +1,134 @@
+"""`spigot compare`: whether one system is really better than another."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spigot.cli.answers import Enhanced, answers, read_gold
+from spigot.cli.console import AsJson, Flag, Skipped, percent, print_json, print_table, use_threads
+from spigot.data.sentence import Sentence
+
+if TYPE_CHECKING:
+    from spigot.evaluation import Comparison, Counts
+
+
+def compare(
+    first: Path,
+    second: Path,
+    file: Path,
+    /,
+    *,
+    graph: Enhanced = False,
+    samples: int = 10_000,
+    seed: int = 0,
+    threads: int | None = None,
+    format: str | None = None,
+    skip_bad: Flag = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two systems on a gold file: differences, confidence intervals and p, by the paired bootstrap.
+
+    Parameters
+    ----------
+    first
+        The folder of a run, or a file with its predictions.
+    second
+        Another one. Differences are first minus second.
+    file
+        The gold file: CoNLL-X and CoNLL-U have trees, SDP has graphs.
+    graph
+        Compare the enhanced column of CoNLL-U too: it holds semantic graphs.
+    samples
+        How often the bootstrap draws the sentences anew.
+    seed
+        Where the random numbers of the bootstrap start.
+    threads
+        How many threads torch may use; by default one for each core, up to four.
+    format
+        The format of the files, if their names do not tell: conllu, conllx, sdp, sdp2014.
+    skip_bad
+        Leave out malformed sentences and say how many; without it they are an error.
+    as_json
+        Print the numbers as JSON instead of a table.
+    """
+    skipped = Skipped()
+    hook = skipped if skip_bad else None
+    gold = read_gold(file, format, enhanced=graph, skip_bad=hook)
+    with use_threads(threads):
+        systems = [answers(side, gold, format=format, enhanced=graph, skip_bad=hook) for side in (first, second)]
+    results = compare_answers(gold, *systems, samples=samples, seed=seed)
+    if as_json:
+        print_json({"first": first, "second": second, "file": file, "results": results, "skipped": skipped.count})
+    else:
+        print(f"{first} against {second}")
+        _print_results(f"{file}: {len(gold)} sentences, per cent", results)
+    skipped.report()
+
+
+def compare_answers(
+    gold: Sequence[Sentence],
+    first: Sequence[Sentence],
+    second: Sequence[Sentence],
+    *,
+    samples: int = 10_000,
+    seed: int = 0,
+) -> "dict[str, Comparison]":
+    """Compare two answers in every number that all three sides have the annotation for.
+
+    Args:
+        gold: Sentences with the right annotation.
+        first: The same sentences as the first system sees them.
+        second: The same as the second one does.
+        samples: How often the sentences are drawn anew.
+        seed: Where the random numbers start.
+
+    Returns:
+        `LF` and `UF` of graphs with tops, `UAS` of trees with and without punctuation.
+
+    Raises:
+        ValueError: If there is no such annotation, or the sentences are not the same.
+
+    Example:
+        >>> right, wrong = Sentence(("Rain", "fell"), heads=(2, 0)), Sentence(("Rain", "fell"), heads=(0, 1))
+        >>> compare_answers([right], [right], [wrong], samples=10)["UAS"].difference
+        1.0
+    """
+    from spigot.evaluation import bootstrap, graph_counts, tree_counts
+
+    measures: dict[str, Callable[[Sequence[Sentence]], Counts]] = {}
+    if _all_have("graph", gold, first, second):
+        measures["LF"] = lambda answer: graph_counts(gold, answer)
+        measures["UF"] = lambda answer: graph_counts(gold, answer, labelled=False)
+    if _all_have("heads", gold, first, second):
+        measures["UAS"] = lambda answer: tree_counts(gold, answer)
+        measures["UAS without punctuation"] = lambda answer: tree_counts(gold, answer, punctuation=False)
+    if not measures:
+        raise ValueError(
+            "there is no annotation that the gold file and both systems have; give a file with graphs (SDP), or one "
+            "with trees to two systems that have a syntactic parser."
+        )
+    return {
+        name: bootstrap(counts(first), counts(second), samples=samples, seed=seed) for name, counts in measures.items()
+    }
+
+
+def _all_have(field: str, *sides: Sequence[Sentence]) -> bool:
+    return all(any(getattr(sentence, field) is not None for sentence in side) for side in sides)
+
+
+def _print_results(title: str, results: "dict[str, Comparison]") -> None:
+    print_table(
+        title,
+        ["", "first", "second", "difference", "95 % interval", "p"],
+        [
+            [
+                name,
+                percent(result.first),
+                percent(result.second),
+                f"{100 * result.difference:+.2f}",
+                f"{100 * result.low:+.2f} to {100 * result.high:+.2f}",
+                f"{result.p:.4f}",
+            ]
+            for name, result in results.items()
+        ],
+    )
