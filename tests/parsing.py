@@ -1,0 +1,119 @@
+"""A handful of made-up sentences with trees and graphs, and experiments small enough to train on them in a test."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+from spigot.config import Config, make_config
+from spigot.data.batch import Batch, collate, encode
+from spigot.data.corpus import Corpus
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.vocab import Vocab
+from spigot.models.parser import Parser
+from spigot.training.run import build
+
+NOUNS = ("cat", "dog", "river", "stone", "tailor", "gate")
+VERBS = ("sees", "moves", "paints", "hides")
+ADVERBS = ("often", "here", "slowly")
+ALL_SYSTEMS = ("neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap")
+
+
+def sentences(count: int, seed: int = 0) -> list[Sentence]:
+    """`(the) noun verb [(the) noun] [adverb]`, with tree and graph."""
+    dice = random.Random(seed)
+    return [_sentence(dice, f"{seed}.{k}") for k in range(count)]
+
+
+def _sentence(dice: random.Random, name: str) -> Sentence:
+    words: list[tuple[str, str]] = []
+
+    def noun_phrase() -> tuple[int, int]:
+        start = len(words) + 1
+        if dice.random() < 0.6:
+            words.append(("The" if start == 1 else "the", "DT"))
+        words.append((dice.choice(NOUNS), "NN"))
+        return (start if len(words) > start else 0), len(words)
+
+    arcs, heads = [], {}
+    phrases = [noun_phrase()]
+    words.append((dice.choice(VERBS), "VBZ"))
+    verb = len(words)
+    if dice.random() < 0.7:
+        phrases.append(noun_phrase())
+    for role, (determiner, noun) in zip(("ARG1", "ARG2"), phrases, strict=False):
+        heads[noun] = verb
+        arcs.append(Arc(verb, noun, role))
+        if determiner:
+            heads[determiner] = noun
+            arcs.append(Arc(determiner, noun, "BV"))
+    if dice.random() < 0.4:
+        words.append((dice.choice(ADVERBS), "RB"))
+        heads[len(words)] = verb
+        arcs.append(Arc(len(words), verb, "loc"))
+    heads[verb] = 0
+    forms, tags = zip(*words, strict=True)
+    return Sentence(
+        forms,
+        lemmas=tuple(form.lower().removesuffix("s") for form in forms),
+        tags=tags,
+        heads=tuple(heads[k] for k in range(1, len(forms) + 1)),
+        graph=Graph.of(arcs, tops=[verb]),
+        id=name,
+    )
+
+
+def corpus(train: int = 12, dev: int = 4) -> Corpus:
+    """Trees and graphs of different sentences."""
+    trees = [replace(sentence, graph=None) for sentence in sentences(train, seed=1)]
+    graphs = [replace(sentence, heads=None, relations=None) for sentence in sentences(train, seed=2)]
+    held_out = sentences(dev, seed=3)
+    return Corpus(trees, [replace(sentence, graph=None) for sentence in held_out], graphs, held_out, {}, {})
+
+
+def experiment(system: str = "spigot", **overrides: Any) -> Config:
+    """A tiny experiment; overrides use two underscores for the dot, e.g. `training__epochs=3`."""
+    encoder = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}
+    given = {
+        "system": system,
+        "data": {"tags": "columns"},
+        "syntax": {"encoder": encoder, "mlp": 8},
+        "semantics": {
+            "encoder": encoder,
+            "mlp": 8,
+            "pruning": {"encoder": {**encoder, "layers": 1}, "mlp": 8, "rare_role": 0, "epochs": 1},
+        },
+        "training": {"epochs": 2, "pretrain": 1 if system == "pipeline" else 0, "batch": 4, "patience": 0},
+    }
+    return make_config(given, {name.replace("__", "."): value for name, value in overrides.items()})
+
+
+def parser(system: str = "spigot", data: Corpus | None = None, **overrides: Any) -> Parser:
+    """An untrained parser of the tiny corpus."""
+    return build(experiment(system, **overrides), data or corpus())
+
+
+def batch_of(chosen: list[Sentence], vocab: Vocab, seeds: list[int] | None = None) -> Batch:
+    """A batch of these sentences."""
+    return collate([encode(sentence, vocab) for sentence in chosen], seeds)
+
+
+def of_lengths(lengths: list[int], seed: int = 0) -> list[Sentence]:
+    """Sentences of given lengths with chains for trees and random graphs over two roles."""
+    dice = random.Random(seed)
+    made = []
+    for length in lengths:
+        arcs = {
+            (i, j): dice.choice(("ARG1", "ARG2"))
+            for i in range(1, length + 1)
+            for j in range(1, length + 1)
+            if i != j and dice.random() < 0.3
+        }
+        made.append(
+            Sentence(
+                tuple(dice.choice(NOUNS) for _ in range(length)),
+                tags=tuple(dice.choice(("NN", "VBZ", "DT")) for _ in range(length)),
+                heads=tuple(range(length)),
+                graph=Graph.of([Arc(i, j, role) for (i, j), role in arcs.items()], tops=range(1, min(length, 1) + 1)),
+            )
+        )
+    return made
