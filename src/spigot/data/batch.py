@@ -156,7 +156,10 @@ def bucketed(lengths: Sequence[int], size: int, seed: Sequence[int]) -> list[lis
 def task_order(sizes: Mapping[str, int], batches: Mapping[str, int], seed: Sequence[int]) -> Iterator[str]:
     """Which task each step of an epoch belongs to.
 
-    A step draws a task with probability proportional to the number of its sentences; a task that has none left is out.
+    A step draws a task with probability proportional to the number of its sentences that are still to come. Seen from
+    the start of the epoch that is its share of all sentences at every step. (Drawing by the full sizes until one task
+    runs out, as the published program did, ends an epoch with dozens of steps of the other task; when that is the end
+    task, nothing holds the intermediate parser in place meanwhile.)
 
     Args:
         sizes: Sentences of each task.
@@ -171,7 +174,7 @@ def task_order(sizes: Mapping[str, int], batches: Mapping[str, int], seed: Seque
     left = dict(batches)
     while any(left.values()):
         open_tasks = [task for task, count in left.items() if count]
-        weights = np.array([sizes[task] for task in open_tasks], dtype=float)
+        weights = np.array([sizes[task] * left[task] / batches[task] for task in open_tasks])
         task = open_tasks[int(random.choice(len(open_tasks), p=weights / weights.sum()))]
         left[task] -= 1
         yield task
