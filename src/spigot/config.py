@@ -187,7 +187,8 @@ class Training(Values):
 
     Attributes:
         epochs: Passes over both training sets; for `pipeline` over the graphs.
-        pretrain: Passes over the trees alone before that. The pipeline needs some; joint systems start from scratch.
+        pretrain: Passes over the trees alone before that. Joint systems start from scratch unless told otherwise; the
+            pipeline's parser gets as many as `epochs`.
         batch: Sentences in a step.
         patience: Epochs without a better dev score after which training stops; never if 0.
         end_weight: Weight of the end task's loss, against 1 - end_weight for the intermediate loss (§2.3); both count
@@ -260,8 +261,6 @@ PRESET_SYSTEMS: dict[tuple[str, str], dict[str, Any]] = {
     },
     ("release", "attention"): {"syntax": {"loss": "crf"}},
     ("release", "spigot"): {"estimator": {"max_norm": 1.0}},
-    ("paper", "pipeline"): {"training": {"pretrain": 30}},
-    ("release", "pipeline"): {"training": {"pretrain": 100}},
 }
 """What a preset says about one system: structured attention has its own loss and schedule."""
 
@@ -313,7 +312,13 @@ def make_config(
     preset, system = chosen.get("preset", "paper"), chosen.get("system", "spigot")
     values = _merge(Config().model_dump(), PRESETS.get(str(preset), {}))
     values = _merge(values, PRESET_SYSTEMS.get((str(preset), str(system)), {}))
-    return resolved_config(_merge(values, chosen), where)
+    values = _merge(values, chosen)
+    training = values["training"]
+    if system == "pipeline" and isinstance(training, dict) and not training["syntax_from"]:
+        named = chosen.get("training", {})
+        if "pretrain" not in named:  # its parser gets as many passes as the joint ones give theirs
+            training["pretrain"] = training["epochs"]
+    return resolved_config(values, where)
 
 
 def resolved_config(values: Mapping[str, Any], where: str = "the configuration") -> Config:
