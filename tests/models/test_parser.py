@@ -1,0 +1,115 @@
+"""A trained system as a function of sentences."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.tagger import Tagger
+from spigot.models import parser as module
+from spigot.models.parser import Parser
+from tests.parsing import ALL_SYSTEMS, corpus, of_lengths, parser, sentences
+
+DATA = corpus()
+SYSTEM = parser("spigot", DATA, semantics__pruning__learned=False)
+SYSTEM.model.double()
+
+
+def bare(sentence: Sentence) -> Sentence:
+    return sentence.without_annotation()
+
+
+def test_order_and_words_are_kept() -> None:
+    given = of_lengths([5, 1, 9, 2, 0, 7, 3], seed=4)
+    found = list(SYSTEM.parse(given))
+    assert [(sentence.forms, sentence.tags) for sentence in found] == [(s.forms, s.tags) for s in given]
+
+
+@pytest.mark.parametrize("system", ALL_SYSTEMS)
+def test_trees_and_graphs_are_whole(system: str) -> None:
+    whole = SYSTEM if system == "spigot" else parser(system, DATA)
+    for sentence in whole.parse(map(bare, of_lengths([4, 1, 0, 6], seed=5))):
+        assert sentence.graph is not None
+        if system == "neurboparser":
+            assert sentence.heads is None
+        else:
+            assert sentence.heads is not None
+            assert sentence.heads.count(0) == min(len(sentence), 1)
+        words = set(range(1, len(sentence) + 1))
+        assert {*sentence.graph.tops, *sentence.graph.predicates} <= words
+        for arc in sentence.graph.arcs:
+            assert {arc.predicate, arc.argument} <= words
+            assert arc.predicate != arc.argument
+            assert arc.predicate in sentence.graph.predicates
+            assert arc.role in whole.vocab.roles[1:]
+        assert len({arc[:2] for arc in sentence.graph.arcs}) == len(sentence.graph.arcs)
+
+
+def test_what_is_annotated_is_not_looked_at() -> None:
+    given = sentences(6, seed=9)
+    answers = list(SYSTEM.parse(map(bare, given)))
+    wrong = [
+        replace(s, heads=(0,) + (1,) * (len(s) - 1), graph=Graph.of([Arc(1, 2, "XX")], [1]), relations=("x",) * len(s))
+        for s in given
+    ]
+    for answer, other in zip(answers, SYSTEM.parse(wrong), strict=True):
+        assert (answer.heads, answer.graph) == (other.heads, other.graph)
+        assert other.relations is None
+
+
+def test_the_answer_does_not_depend_on_the_company() -> None:
+    given = [bare(sentence) for sentence in of_lengths([3, 8, 1, 5, 2, 8, 4], seed=6)]
+    together = list(SYSTEM.parse(given))
+    assert list(SYSTEM.parse(given, tokens=1)) == together  # one by one
+    assert list(SYSTEM.parse(reversed(given))) == together[::-1]
+    for k in range(len(given)):
+        assert list(SYSTEM.parse(given[k : k + 1])) == together[k : k + 1]
+
+
+def test_unknown_words_tags_and_very_long_sentences_are_parsed() -> None:
+    strange = Sentence(("Ünbekannt", "", "\U0001f40c"), tags=("??", "NN", "VBZ"))
+    untagged = Sentence(("cat", "sees"))
+    longest = of_lengths([200], seed=7)[0]
+    found = list(SYSTEM.parse([strange, untagged, bare(longest)]))
+    assert [len(sentence.heads or ()) for sentence in found] == [3, 2, 200]
+    assert found[1].tags is None
+
+
+def test_nothing_in_nothing_out() -> None:
+    assert list(SYSTEM.parse([])) == []
+
+
+def test_sentences_are_read_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK", 3)
+    taken = 0
+
+    def stream() -> Iterator[Sentence]:
+        nonlocal taken
+        for sentence in itertools.cycle(sentences(2)):
+            taken += 1
+            yield sentence
+
+    assert len(list(itertools.islice(SYSTEM.parse(stream()), 4))) == 4
+    assert taken == 6
+
+
+def test_a_tagger_gives_tags_and_lemmas_where_there_are_none() -> None:
+    tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA.trees))
+    plain = Sentence(("The", "dog", "sees"))
+    found = next(tagged.parse([plain]))
+    assert found.tags is not None
+    assert found.lemmas == ("the", "dog", "see")
+    own = next(tagged.parse([replace(plain, tags=("X", "Y", "Z"), lemmas=("a", "b", "c"))]))
+    assert own.tags == ("X", "Y", "Z")  # shown as they were
+    assert (own.heads, own.graph) == (found.heads, found.graph)  # but the tagger's were read
+    ready = replace(plain, tags=found.tags, lemmas=found.lemmas)
+    assert next(tagged.parse([ready], tagged=True)) == found
+
+
+def test_senses_are_not_copied_from_the_gold_graph() -> None:
+    given = replace(DATA.graphs[0], graph=Graph(frames=("sense",) * len(DATA.graphs[0])))
+    found = next(SYSTEM.parse([given]))
+    assert found.graph is not None
+    assert found.graph.frames == ()
