@@ -1,6 +1,8 @@
 """Discrete structures inside PyTorch networks, trained through their argmax."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from types import ModuleType
 
 from spigot import native
 from spigot.estimators import Pipeline, SparseMAP, Spigot, StraightThrough, StructuredAttention
@@ -29,6 +31,16 @@ try:
     __version__ = version("torch-spigot")
 except PackageNotFoundError:  # a source tree on the path, not installed
     __version__ = "unknown"
+
+_PACKAGES = frozenset({"config", "data", "evaluation", "models", "nn", "training"})
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import the parsing packages when they are first asked for: `import spigot` alone stays quick."""
+    if name in _PACKAGES:
+        return import_module(f"spigot.{name}")
+    raise AttributeError(f"module 'spigot' has no attribute {name!r}")
+
 
 __all__ = [
     "AbstractEstimator",

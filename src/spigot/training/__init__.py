@@ -1,1 +1,7 @@
 """Training: steps, states that can be saved, several processes."""
+
+from spigot.training.checkpoint import load
+from spigot.training.loop import Diverged, Step, Trainer
+from spigot.training.run import resume, train
+
+__all__ = ["Diverged", "Step", "Trainer", "load", "resume", "train"]
