@@ -1,0 +1,149 @@
+"""Configurations: defaults, presets, files and overrides, and what is refused."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spigot.config import PRESET_SYSTEMS, PRESETS, Config, Data, load_config, make_config, resolved_config
+
+CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+
+
+def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """Leaves by dotted name."""
+    leaves: dict[str, Any] = {}
+    for name, value in values.items():
+        leaves |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {before + name: value}
+    return leaves
+
+
+def test_precedence_is_defaults_preset_file_overrides() -> None:
+    name = "syntax.optimiser.anneal_every"
+    for given_values, overrides, expected in (
+        ({}, {}, 5),
+        ({"preset": "release"}, {}, 10),
+        ({"preset": "release", "syntax": {"optimiser": {"anneal_every": 7}}}, {}, 7),
+        ({"preset": "release", "syntax": {"optimiser": {"anneal_every": 7}}}, {name: 3}, 3),
+        ({"preset": "release"}, {"preset": "paper"}, 5),
+    ):
+        assert make_config(given_values, overrides).syntax.optimiser.anneal_every == expected
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+@pytest.mark.parametrize("system", ["neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap"])
+def test_a_preset_changes_only_what_it_says(preset: str, system: str) -> None:
+    found = flat(make_config({"preset": preset, "system": system}).model_dump())
+    said = flat(PRESETS[preset]) | flat(PRESET_SYSTEMS.get((preset, system), {})) | {"preset": preset, "system": system}
+    plain = flat(Config().model_dump())
+    if system == "pipeline":
+        said["training.pretrain"] = found["training.epochs"]
+    assert said.keys() <= plain.keys()
+    assert found == plain | said
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_field_of_a_preset_can_be_overridden(preset: str) -> None:
+    plain = flat(Config().model_dump())
+    back = {name: plain[name] for name in flat(PRESETS[preset])}
+    assert flat(make_config({"preset": preset, "system": "ste"}, back).model_dump()) == plain | {
+        "preset": preset,
+        "system": "ste",
+    }
+
+
+@given(st.floats(0.01, 10), st.integers(1, 50), st.sampled_from(["hinge", "log"]))
+def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, loss: str) -> None:
+    dotted = make_config({}, {"estimator.eta": eta, "training.epochs": epochs, "semantics.loss": loss})
+    nested = make_config({"estimator": {"eta": eta}, "training": {"epochs": epochs}, "semantics": {"loss": loss}})
+    assert dotted == nested
+
+
+@pytest.mark.parametrize(
+    ("given_values", "message"),
+    [
+        ({"sytem": "ste"}, r"mine: sytem: is not a known setting\.$"),
+        ({"estimator": {"etta": 1}}, r"mine: estimator\.etta: is not a known setting\.$"),
+        ({"estimator": {"eta": -1}}, r"mine: estimator\.eta: .*greater than 0\.$"),
+        ({"estimator": {"eta": float("nan")}}, r"estimator\.eta: .*finite"),
+        ({"system": "magic"}, r"mine: system: .*'neurboparser'"),
+        ({"preset": "magic"}, r"mine: preset: .*'paper'"),
+        ({"training": 3}, r"mine: training: "),
+        ({"training": {"epochs": 0}}, r"training\.epochs"),
+        ({"seed": -1}, r"mine: seed: "),
+        ({"data": {"synthetic": {"seed": -1}}}, r"data\.synthetic\.seed: "),
+        ({"syntax": {"optimiser": {"beta1": 1.0}}}, r"syntax\.optimiser\.beta1: "),
+        ({"system": "pipeline", "training": {"pretrain": 0}}, r"mine: system = 'pipeline' freezes .*syntax_from\.$"),
+    ],
+)
+def test_what_cannot_be_is_named(given_values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_config(given_values, where="mine")
+
+
+@pytest.mark.parametrize("overrides", [{"estimator": 3, "estimator.eta": 1.0}, {"estimator.eta": 1.0, "estimator": 3}])
+def test_a_group_and_a_part_of_it_cannot_both_be_given(overrides: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="both given"):
+        make_config({}, overrides)
+
+
+def test_the_pipeline_may_take_its_parser_from_another_run() -> None:
+    config = make_config({"system": "pipeline", "training": {"pretrain": 0, "syntax_from": "runs/other"}})
+    assert config.training.syntax_from == "runs/other"
+
+
+def test_the_pipelines_parser_is_pretrained_as_long_as_joint_ones_are_trained() -> None:
+    assert make_config({"system": "pipeline", "training": {"epochs": 7}}).training.pretrain == 7
+    assert make_config({"system": "pipeline", "training": {"epochs": 7, "pretrain": 2}}).training.pretrain == 2
+    assert make_config({"system": "spigot", "training": {"epochs": 7}}).training.pretrain == 0
+
+
+def test_a_configuration_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Config().seed = 3
+
+
+def test_a_resolved_configuration_says_everything() -> None:
+    """No preset creeps in again where an override took it away."""
+    config = make_config({"preset": "release"}, {"estimator.max_norm": None})
+    assert config.estimator.max_norm is None
+    assert resolved_config(config.model_dump(mode="json")) == config
+
+
+def test_files_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('system = "ste"\n[training]\nepochs = 4\n')
+    assert load_config(file).training.epochs == 4
+    assert load_config(file, {"training.epochs": 9}) == make_config({"system": "ste", "training": {"epochs": 9}})
+    with pytest.raises(FileNotFoundError, match=r"no configuration .*none\.toml"):
+        load_config(tmp_path / "none.toml")
+    file.write_text("system = ")
+    with pytest.raises(ValueError, match=r"mine\.toml is not valid TOML"):
+        load_config(file)
+    file.write_bytes(b'name = "\xff"')
+    with pytest.raises(ValueError, match=r"mine\.toml is not valid TOML"):
+        load_config(file)
+    file.write_text("[training]\nepoch = 4\n")
+    with pytest.raises(ValueError, match=r"mine\.toml: training\.epoch: is not a known setting"):
+        load_config(file)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_the_shipped_configurations_are_valid(path: Path) -> None:
+    config = load_config(path)
+    assert config.data.source == "synthetic" or config.data.graphs.train
+    given_values = flat(tomllib.loads(path.read_text()))
+    found = flat(config.model_dump(mode="json"))
+    assert {name: found[name] for name in given_values} == given_values
+
+
+def test_paths_start_from_the_root_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPIGOT_DATA", raising=False)
+    assert Data().path("a/b.sdp") == Path("a/b.sdp")
+    monkeypatch.setenv("SPIGOT_DATA", "/corpora")
+    assert Data().path("a/b.sdp") == Path("/corpora/a/b.sdp")
+    assert Data(root="/mine").path("a/b.sdp") == Path("/mine/a/b.sdp")
+    assert Data(root="/mine").path("/full/b.sdp") == Path("/full/b.sdp")
