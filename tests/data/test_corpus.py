@@ -1,0 +1,154 @@
+"""The sentences of an experiment: files, limits, and tags that are as bad as they will be."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spigot.config import Data, Files, Synthetic
+from spigot.data.corpus import load_corpus
+from spigot.data.formats import write
+from spigot.data.lemmas import Lemmatiser
+from spigot.data.sentence import Sentence
+from spigot.data.tagger import Tagger, jackknife
+from tests.parsing import sentences
+
+TREES, GRAPHS, DEV = sentences(30, seed=1), sentences(20, seed=2), sentences(5, seed=3)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, chosen in (("trees", TREES), ("dev", DEV)):
+        write([replace(sentence, graph=None) for sentence in chosen], tmp_path / f"{name}.conllu")
+    for name, chosen in (("graphs", GRAPHS), ("dev", DEV)):
+        write(chosen, tmp_path / f"{name}.sdp")
+    return tmp_path
+
+
+def settings(folder: Path, *, graphs: int = 0, trees: int = 0, **values: object) -> Data:
+    given: dict[str, object] = {
+        "root": str(folder),
+        "trees": Files(train=("trees.conllu",), dev="dev.conllu", tests={"id": "dev.conllu"}, limit=trees),
+        "graphs": Files(train=("graphs.sdp",), dev="dev.sdp", tests={"id": "dev.sdp"}, limit=graphs),
+        "tags": "columns",
+    }
+    return Data.model_validate(given | values)
+
+
+def test_files_are_read_by_task(folder: Path) -> None:
+    corpus = load_corpus(settings(folder), tests=True)
+    assert [s.heads for s in corpus.trees] == [s.heads for s in TREES]
+    assert [s.graph and s.graph.arcs for s in corpus.graphs] == [s.graph and s.graph.arcs for s in GRAPHS]
+    assert [s.tags for s in corpus.graphs] == [s.tags for s in GRAPHS]
+    assert len(corpus.trees_dev) == len(corpus.graphs_dev) == len(corpus.tests["id"]) == len(DEV)
+    assert all(s.graph is None for s in (*corpus.trees, *corpus.trees_dev))
+    assert corpus.tagger is None
+    assert load_corpus(settings(folder)).tests == {}
+
+
+def test_several_training_files_follow_each_other(folder: Path) -> None:
+    both = settings(folder, graphs=0, trees=0).model_copy(update={"graphs": Files(train=("graphs.sdp", "dev.sdp"))})
+    corpus = load_corpus(both)
+    assert [s.forms for s in corpus.graphs] == [s.forms for s in (*GRAPHS, *DEV)]
+    assert corpus.graphs_dev == []
+
+
+def test_larger_limits_contain_smaller_ones(folder: Path) -> None:
+    before: list[str] = []
+    for limit in (3, 8, 15, 20, 0):
+        chosen = [s.id for s in load_corpus(settings(folder, graphs=limit)).graphs]
+        assert len(chosen) == (limit or 20)
+        assert set(before) <= set(chosen)
+        assert chosen == [s.id for s in GRAPHS if s.id in set(chosen)]  # in the order of the file
+        before = chosen
+    assert len(load_corpus(settings(folder, trees=4)).trees) == 4
+    first = [s.id for s in load_corpus(settings(folder, graphs=3)).graphs]
+    assert first != [s.id for s in GRAPHS[:3]]  # not simply the beginning, which may be one document
+
+
+def test_predicted_tags_of_training_text_come_from_taggers_that_did_not_see_it(folder: Path) -> None:
+    gold = [replace(sentence, graph=None) for sentence in TREES]
+    corpus = load_corpus(settings(folder, tags="predicted", folds=3))
+    expected = []
+    for fold in range(3):
+        others = [s for k, s in enumerate(gold) if k // 10 != fold]
+        expected += list(Lemmatiser().lemmatise(Tagger.train(others).tag(gold[10 * fold : 10 * fold + 10])))
+    twins = {s.forms for s in gold[10:]} & {s.forms for s in gold[:10]}
+    for found, wanted in zip(corpus.trees, expected, strict=True):
+        if found.forms not in twins:
+            assert (found.tags, found.lemmas) == (wanted.tags, wanted.lemmas)
+
+
+def test_a_tag_that_only_one_fold_knows_is_not_given_there(tmp_path: Path, folder: Path) -> None:
+    odd = Sentence(("zorp", "zorp"), tags=("XX", "XX"), heads=(0, 1))
+    write([odd, *(replace(s, graph=None) for s in TREES[1:])], tmp_path / "trees.conllu")
+    write([replace(odd, heads=(0, 1))], tmp_path / "dev.conllu")
+    corpus = load_corpus(settings(folder, tags="predicted", folds=3))
+    assert "XX" not in (corpus.trees[0].tags or ())
+    assert corpus.trees_dev[0].tags == ("XX", "XX")  # new text is tagged by the tagger that saw everything
+
+
+def test_text_annotated_twice_is_tagged_once(folder: Path) -> None:
+    write([replace(s, heads=None) for s in TREES], folder / "graphs.sdp")
+    corpus = load_corpus(settings(folder, tags="predicted", folds=3))
+    assert [(s.tags, s.lemmas) for s in corpus.graphs] == [(s.tags, s.lemmas) for s in corpus.trees]
+    assert corpus.graphs[0].graph is not None
+
+
+def test_a_limit_does_not_change_the_tags(folder: Path) -> None:
+    whole = {s.id: s for s in load_corpus(settings(folder, tags="predicted", folds=3)).graphs}
+    for sentence in load_corpus(settings(folder, tags="predicted", folds=3, graphs=6)).graphs:
+        assert sentence == whole[sentence.id]
+
+
+def test_without_trees_the_tagger_learns_from_the_graphs(folder: Path) -> None:
+    corpus = load_corpus(settings(folder, tags="predicted", folds=2, trees=0).model_copy(update={"trees": Files()}))
+    assert corpus.trees == []
+    assert corpus.tagger is not None
+    known = jackknife([replace(s, heads=None) for s in GRAPHS], folds=2)
+    assert [s.tags for s in corpus.graphs][:10] == [s.tags for s in known][:10]
+
+
+def test_a_missing_file_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.sdp is missing .* in .*Ask the librarian"):
+        load_corpus(
+            settings(folder, graphs=0, obtain="Ask the librarian.").model_copy(
+                update={"graphs": Files(train=("none.sdp",))}
+            )
+        )
+    monkeypatch.delenv("SPIGOT_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=r"SPIGOT_DATA"):
+        load_corpus(Data(graphs=Files(train=("none.sdp",))))
+    late = settings(folder).model_copy(update={"vectors": "none.txt"})
+    with pytest.raises(FileNotFoundError, match=r"none\.txt is missing"):
+        load_corpus(late)
+
+
+def test_an_experiment_needs_graphs() -> None:
+    with pytest.raises(ValueError, match=r"no graphs .*data\.graphs\.train"):
+        load_corpus(Data())
+
+
+def test_the_synthetic_corpus_has_its_sizes_and_no_overlap() -> None:
+    sizes = Synthetic(train=30, dev=6, test=7, seed=4)
+    corpus = load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"), tests=True)
+    assert len(corpus.trees) == len(corpus.graphs) == 30
+    assert len(corpus.graphs_dev) == len(corpus.trees_dev) == 6
+    assert {name: len(chosen) for name, chosen in corpus.tests.items()} == {"id": 7, "ood": 7}
+    assert not {s.forms for s in corpus.trees} & {s.forms for s in corpus.graphs}
+    assert not {s.forms for s in corpus.graphs} & {s.forms for s in corpus.graphs_dev}
+    assert corpus == load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"), tests=True)
+
+
+@pytest.mark.slow
+def test_real_corpora_have_graphs_that_models_can_give() -> None:
+    root = os.environ.get("SPIGOT_DATA", "")
+    if not root or not (Path(root) / "propbank-ewt").is_dir():
+        pytest.skip("SPIGOT_DATA does not name a folder with propbank-ewt")
+    files = Files(train=("propbank-ewt/dev.sdp",), dev="propbank-ewt/dev.sdp")
+    corpus = load_corpus(Data(root=root, graphs=files, tags="columns"))
+    for sentence in corpus.graphs:
+        assert sentence.graph is not None
+        assert all(arc.predicate != arc.argument for arc in sentence.graph.arcs)
+        assert len({arc[:2] for arc in sentence.graph.arcs}) == len(sentence.graph.arcs)
