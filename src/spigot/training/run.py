@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -97,8 +97,8 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
     """Pass the steps on; save the state now and then, at every epoch's end, and when asked to stop."""
     started, before = time.monotonic(), trainer.progress.seconds
     saved = started
-    log = _Log(folder / checkpoint.STEPS, trainer) if is_main() else None
-    with _stop_signals() as stopped:
+    open_log = closing(_Log(folder / checkpoint.STEPS, trainer)) if is_main() else nullcontext()
+    with _stop_signals() as stopped, open_log as log:
         for step in trainer.steps():
             now = time.monotonic()
             trainer.progress.seconds = before + now - started
@@ -114,7 +114,7 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
             if stop:
                 raise KeyboardInterrupt
             yield step
-    if log is not None:
+    if is_main():
         save_state(trainer, folder)
         finish(folder)
     wait()
@@ -185,13 +185,15 @@ class _Log:
                     continue
         checkpoint.write_text(path, "".join(f"{line}\n" for line in kept))
         self._file = path.open("a", encoding="utf-8")
-        self._progress = progress
 
     def append(self, step: Step) -> None:
         self._file.write(json.dumps(asdict(step)) + "\n")
 
     def flush(self) -> None:
         self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 @contextmanager
