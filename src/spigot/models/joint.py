@@ -28,6 +28,16 @@ class JointParser(nn.Module):
         semantics: The end model.
         pruner: The small parser that decides what the end model scores.
         estimator: How gradients pass through the trees.
+
+    Example:
+        >>> from spigot.data.batch import collate, encode
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab = Vocab.of([rain])
+        >>> model = JointParser(config.make_config({"system": "ste"}), vocab)
+        >>> model.loss(collate([encode(rain, vocab)]), "semantics").sum().backward()
+        >>> model.syntax.arcs.out.weight.grad is None                   # trained through its trees
+        False
     """
 
     def __init__(self, settings: config.Config, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:

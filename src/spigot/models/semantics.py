@@ -48,6 +48,17 @@ class SemanticParser(nn.Module):
 
     Attributes:
         structure: The set of graphs.
+
+    Example:
+        >>> from spigot.data.batch import collate, encode
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab = Vocab.of([rain])
+        >>> parser = SemanticParser(config.Semantics(), vocab)
+        >>> batch = collate([encode(rain, vocab)])
+        >>> scored = parser(batch, None)
+        >>> parser.loss(batch, scored).shape, parser.decode(batch, scored).shape    # two roles: TOP and ARG1
+        (torch.Size([1]), torch.Size([1, 3, 3, 3]))
     """
 
     def __init__(
@@ -59,6 +70,8 @@ class SemanticParser(nn.Module):
         heads: bool = False,
     ) -> None:
         super().__init__()
+        if not vocab.roles:
+            raise ValueError("The training graphs have no arcs and no tops, so there is nothing a parser could find.")
         self.settings = settings
         deterministic = vocab.deterministic if settings.determinism else ()
         self.structure = spigot.SemanticGraphs(len(vocab.roles), deterministic)

@@ -252,8 +252,6 @@ class Trainer:
         return [encode(sentence, self.parser.vocab) for sentence in sentences]
 
     def _require_data(self) -> None:
-        if not self.parser.vocab.roles:
-            raise ValueError("The training graphs have no arcs and no tops; there is nothing to learn from them.")
         if any("syntax" in phase.tasks for phase in self.phases) and not self._data["syntax"]:
             raise ValueError(
                 f"None of the {len(self.corpus.trees)} training trees is one the syntactic parser can produce "

@@ -1,0 +1,285 @@
+"""Training step by step."""
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spigot.data.sentence import Graph, Sentence
+from spigot.training.loop import (
+    Diverged,
+    Phase,
+    Progress,
+    Step,
+    Trainer,
+    is_projective,
+    phases,
+    progress_from_dict,
+    progress_to_dict,
+)
+from tests import brute
+from tests.parsing import ALL_SYSTEMS, corpus, experiment, parser
+
+DATA = corpus(train=8, dev=3)
+
+
+def trainer(system: str = "spigot", data: Any = DATA, **overrides: Any) -> Trainer:
+    return Trainer(parser(system, data, **overrides), data)
+
+
+def values(module: torch.nn.Module | None) -> list[Tensor]:
+    assert module is not None
+    return [parameter.detach().clone() for parameter in module.parameters()]
+
+
+def same(before: list[Tensor], module: torch.nn.Module | None) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(before, values(module), strict=True))
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.lists(st.integers(0, n), min_size=n, max_size=n)))
+def test_projectivity_is_the_absence_of_crossing_arcs(heads: list[int]) -> None:
+    sentence = Sentence(tuple("w" for _ in heads), heads=tuple(heads))
+    if all(head != word for word, head in enumerate(heads, 1)):
+        assert is_projective(sentence) == (not brute.crossings(dict(enumerate(heads, 1))))
+
+
+def test_nested_arcs_that_begin_together_do_not_cross() -> None:
+    assert is_projective(Sentence(("a", "b", "c", "d"), heads=(0, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("system", ALL_SYSTEMS)
+def test_an_epoch_sees_every_sentence_once(system: str) -> None:
+    training = trainer(system, training__epochs=2)
+    steps = list(training.steps())
+    for (_, epoch), group in itertools.groupby(steps, lambda step: (step.phase, step.epoch)):
+        taken = list(group)
+        tasks = Counter(dict.fromkeys({step.task for step in taken}, 8))
+        assert sum((Counter({step.task: step.sentences}) for step in taken), Counter()) == tasks
+        assert [step.step for step in taken] == list(range(1, taken[0].of + 1))
+        assert [step.dev is not None for step in taken] == [False] * (len(taken) - 1) + [True]
+        assert epoch in (1, 2)
+        if "semantics" in tasks:
+            words = sum(len(s) for s in DATA.graphs) + ("syntax" in tasks) * sum(len(s) for s in DATA.trees)
+            assert sum(step.tokens for step in taken) == words
+    assert training.progress.done
+    assert next(step.phase for step in steps if step.dev) == "pruner"
+    assert {"LF", "UF"} <= (steps[-1].dev or {}).keys()
+    assert ("UAS" in (steps[-1].dev or {})) == (system != "neurboparser")
+
+
+@pytest.mark.parametrize("system", ["pipeline", "spigot"])
+def test_a_task_trains_its_own_models(system: str) -> None:
+    training = trainer(system)
+    model = training.parser.model
+    before = {name: values(getattr(model, name)) for name in ("syntax", "semantics", "pruner")}
+    for step in training.steps():
+        changed = {name for name in before if not same(before[name], getattr(model, name))}
+        expected = {"pruner": {"pruner"}, "syntax": {"syntax"}, "semantics": {"semantics"}}[step.task]
+        if step.task == "semantics" and system == "spigot":
+            assert expected <= changed <= {"semantics", "syntax"}
+        elif step.dev is None:
+            assert changed == expected
+        before = {name: values(getattr(model, name)) for name in before}
+
+
+def test_the_pipelines_parser_is_the_best_of_its_own_training_and_stays() -> None:
+    training = trainer("pipeline", training__pretrain=3)
+    best: list[Tensor] = []
+    for step in training.steps():
+        if step.phase == "syntax" and step.is_best:
+            best = values(training.parser.model.syntax)
+        if step.phase == "semantics":
+            assert same(best, training.parser.model.syntax)
+
+
+@pytest.mark.parametrize("warm_up", [0, 1])
+def test_the_end_task_reaches_syntax_after_the_warm_up(warm_up: int) -> None:
+    training = trainer("ste", training__warm_up=warm_up, training__epochs=2, semantics__pruning__learned=False)
+    before = values(training.parser.model.syntax)
+    reached = {1: False, 2: False}
+    for step in training.steps():
+        if step.task == "semantics":
+            reached[step.epoch] |= not same(before, training.parser.model.syntax)
+        before = values(training.parser.model.syntax)
+    assert reached == {1: warm_up == 0, 2: True}
+
+
+def test_losses_are_weighted_when_asked() -> None:
+    plain = trainer("ste", semantics__pruning__learned=False)
+    weighted = trainer("ste", semantics__pruning__learned=False, training__end_weight=0.3)
+    one, other = next(plain.steps()), next(weighted.steps())
+    share = 0.3 if one.task == "semantics" else 0.7
+    assert other.loss == pytest.approx(share * one.loss)
+
+
+def test_seeds_decide_everything() -> None:
+    first, second, other = (list(trainer(seed=seed).steps()) for seed in (1, 1, 2))
+    assert first == second
+    assert first != other
+
+
+@pytest.mark.parametrize("system", ["pipeline", "spigot", "attention"])
+def test_interrupted_at_any_step_it_goes_on_as_if_nothing_had_happened(system: str) -> None:
+    """The state after every step is put into a fresh trainer; steps and parameters must agree to the last bit."""
+    whole, states, steps = trainer(system), [], []
+    for step in whole.steps():
+        steps.append(step)
+        states.append(
+            (
+                {name: value.clone() for name, value in whole.parser.model.state_dict().items()},
+                {name: {k: v.clone() for k, v in part.state().items()} for name, part in whole.optimisers.items()},
+                {name: value.clone() for name, value in whole.best.items()},
+                progress_to_dict(whole.progress),
+            )
+        )
+    for k, (model, optimisers, best, progress) in enumerate(states[:: 1 if system == "spigot" else 3]):
+        k *= 1 if system == "spigot" else 3
+        resumed = trainer(system, seed=0)
+        resumed.load_model(model)
+        for name, state in optimisers.items():
+            resumed.optimisers[name].load_state(state)
+        resumed.best, resumed.progress = best, progress_from_dict(progress)
+        assert list(resumed.steps()) == steps[k + 1 :]
+        for name, value in whole.parser.model.state_dict().items():
+            assert torch.equal(value, resumed.parser.model.state_dict()[name]), (k, name)
+        for name, value in whole.best.items():
+            assert torch.equal(value, resumed.best[name])
+
+
+def test_progress_survives_being_written() -> None:
+    progress = Progress(phase=1, epoch=2, step=3, best=4.5, best_epoch=1, history=[{"LF": 1.0}], seconds=6.0)
+    assert progress_from_dict(progress_to_dict(progress)) == progress
+    assert progress_to_dict(Progress())["best"] is None
+    assert progress_from_dict(progress_to_dict(Progress())) == Progress()
+
+
+class Scripted(Trainer):
+    """A trainer whose dev scores are given."""
+
+    script: list[float]
+
+    def dev_scores(self, phase: Phase) -> dict[str, float]:
+        return {} if phase.measure is None else {phase.measure: self.script[self.progress.epoch]}
+
+
+@pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 6), (0, 8)])
+def test_training_stops_when_dev_gets_no_better(patience: int, epochs: int) -> None:
+    system = parser("neurboparser", DATA, training__epochs=8, training__patience=patience)
+    training = Scripted(system, DATA)
+    training.script = [1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0]
+    ends = [step for step in training.steps() if step.phase == "semantics" and step.dev]
+    assert len(ends) == epochs
+    assert [step.is_best for step in ends] == [True, True, False, True, False, False, False, False][:epochs]
+    assert training.progress.history[-1]["epoch"] == epochs
+
+
+def test_without_dev_data_the_last_parameters_are_kept() -> None:
+    data = replace(DATA, graphs_dev=[], trees_dev=[])
+    training = trainer("pipeline", data, training__patience=1, training__epochs=3)
+    ends = [step for step in training.steps() if step.dev is not None and step.phase != "pruner"]
+    assert [step.is_best for step in ends] == [True] * 4
+    for name, value in training.parser.model.state_dict().items():
+        assert torch.equal(value, training.best[name])
+
+
+def test_trees_the_parser_cannot_give_are_left_out() -> None:
+    crossing = Sentence(("cat", "dog", "gate", "stone"), heads=(3, 4, 0, 3))
+    two_roots = Sentence(("cat", "dog"), heads=(0, 0))
+    data = replace(DATA, trees=[*DATA.trees, crossing, two_roots])
+
+    def count(**overrides: Any) -> int:
+        steps = trainer("ste", data, semantics__pruning__learned=False, training__epochs=1, **overrides).steps()
+        return sum(step.sentences for step in steps if step.task == "syntax")
+
+    assert count() == 8
+    assert count(syntax__single_root=False) == 9
+    assert count(syntax__trees="nonprojective") == 9
+    assert count(syntax__trees="nonprojective", syntax__single_root=False) == 10
+
+
+def test_what_cannot_be_trained_is_said_at_once() -> None:
+    with pytest.raises(ValueError, match=r"None of the 0 training trees"):
+        trainer("spigot", replace(DATA, trees=[]))
+    crossing = Sentence(("cat", "dog", "gate", "stone"), heads=(3, 4, 0, 3))
+    with pytest.raises(ValueError, match=r"None of the 1 training trees .*projective"):
+        trainer("pipeline", replace(DATA, trees=[crossing]))
+    assert trainer("neurboparser", replace(DATA, trees=[])).phases
+    with pytest.raises(ValueError, match="no arcs and no tops"):
+        trainer("neurboparser", replace(DATA, graphs=[Sentence(("cat",), graph=Graph())]))
+
+
+def test_a_loss_that_is_no_number_stops_before_anything_moves() -> None:
+    training = trainer("neurboparser", semantics__pruning__learned=False, semantics__loss="log")
+    with torch.no_grad():
+        training.parser.model.semantics.predicates.out.bias.fill_(math.nan)
+    before = values(training.parser.model)
+    with pytest.raises(Diverged, match=r"semantics loss is nan at step 1 of epoch 1 .*learning rate"):
+        next(training.steps())
+    for one, other in zip(before, values(training.parser.model), strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True, atol=0, rtol=0)
+
+
+def test_a_gradient_that_is_no_number_stops_it_too() -> None:
+    training = trainer("neurboparser", semantics__pruning__learned=False)
+    weight = training.parser.model.semantics.predicates.out.weight
+    weight.register_hook(lambda gradient: gradient * math.nan)
+    with pytest.raises(Diverged, match=r"gradient of the semantics model is nan"):
+        next(training.steps())
+
+
+@pytest.mark.parametrize("system", ALL_SYSTEMS)
+def test_every_system_learns_a_tiny_corpus(system: str) -> None:
+    rate = {f"{model}__optimiser__learning_rate": 0.02 for model in ("syntax", "semantics")}
+    training = trainer(system, training__epochs=8, training__pretrain=12 if system == "pipeline" else 0, **rate)
+    steps = [step for step in training.steps() if step.phase != "pruner"]
+
+    def mean(task: str, epoch: int) -> float:
+        chosen = [step.loss for step in steps if step.task == task and step.epoch == epoch]
+        return sum(chosen) / len(chosen)
+
+    last = {task: max(step.epoch for step in steps if step.task == task) for task in {step.task for step in steps}}
+    for task, epoch in last.items():
+        assert mean(task, epoch) < 0.6 * mean(task, 1), task
+    assert max(step.dev["LF"] for step in steps if step.dev and "LF" in step.dev) > 50
+
+
+def test_phases_follow_from_the_configuration() -> None:
+    assert [p.name for p in phases(experiment("spigot"))] == ["pruner", "joint"]
+    assert [p.name for p in phases(experiment("spigot", training__pretrain=2))] == ["pruner", "syntax", "joint"]
+    assert [p.name for p in phases(experiment("pipeline"))] == ["pruner", "syntax", "semantics"]
+    taken = experiment("pipeline", training__syntax_from="run", training__pretrain=0)
+    assert [p.name for p in phases(taken)] == ["pruner", "semantics"]
+    assert [p.name for p in phases(experiment("neurboparser", semantics__pruning__learned=False))] == ["semantics"]
+
+
+def test_dropout_differs_between_epochs_and_seeds_but_not_between_batches() -> None:
+    """A sentence's seed is made of the experiment's seed, phase, epoch and its own number."""
+    seen: dict[tuple[int, int], set[int]] = {}
+    for batch_size in (2, 4):
+        training = trainer("neurboparser", semantics__pruning__learned=False, training__batch=batch_size)
+        loss = training.parser.model.loss
+
+        def spy(
+            batch: Any, task: str, *, through: bool = True, training: Trainer = training, loss: Any = loss
+        ) -> Tensor:
+            seen.setdefault((batch_size, training.progress.epoch), set()).update(batch.seeds.tolist())  # noqa: B023
+            return loss(batch, task, through=through)
+
+        training.parser.model.loss = spy  # pyright: ignore[reportAttributeAccessIssue]
+        list(training.steps())
+    assert seen[2, 0] == seen[4, 0]
+    assert len(seen[2, 0]) == 8
+    assert not seen[2, 0] & seen[2, 1]
+
+
+def test_a_step_says_what_it_was() -> None:
+    step = next(trainer("neurboparser").steps())
+    assert step == Step("pruner", 1, 1, 2, "pruner", step.loss, 4, step.tokens)
+    assert step.loss > 0
