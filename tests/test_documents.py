@@ -1,15 +1,18 @@
 """The documents are true: their code runs, and what they list is what the library has."""
 
 import doctest
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import spigot
+from spigot.config import Config, Values
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -112,6 +115,40 @@ def test_the_reference_has_every_public_name() -> None:
     text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     listed = re.findall(r"^::: spigot\.(\w+)$", text, re.MULTILINE)
     assert sorted(listed) == sorted(spigot.__all__)
+
+
+@pytest.mark.parametrize("package", ["data", "data.synthetic", "evaluation", "models", "training"])
+def test_the_reference_has_every_name_of_the_pipeline(package: str) -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    listed = set(re.findall(rf"^::: spigot\.{package}\.(\w+)$", text, re.MULTILINE))
+    assert listed == set(importlib.import_module(f"spigot.{package}").__all__)
+
+
+def test_the_guide_lists_every_setting_with_its_default() -> None:
+    text = (ROOT / "docs" / "parsing.md").read_text(encoding="utf-8").split("## Every setting", 1)[1]
+    listed = dict(re.findall(r"^\| `([\w.*]+)` \| (.*?) \|", text, re.MULTILINE))
+    defaults: dict[str, list[Any]] = {}
+    for name, value in sorted(leaves(Config()), key=lambda leaf: leaf[0].count(".")):
+        defaults.setdefault(re.sub(r".*\b(encoder|optimiser)\.", r"*.\1.", name), []).append(value)
+    assert listed.keys() == defaults.keys()
+    for name, values in defaults.items():
+        shown = {"absent": None, "[]": (), "{}": {}, '""': "", "true": True, "false": False}
+        found = [shown.get(word, word) for word in re.findall(r"`(.*?)`", listed[name]) or [listed[name]]]
+        found = [
+            type(value)(word) if isinstance(word, str) else word for word, value in zip(found, values, strict=False)
+        ]
+        assert found == values[: len(found)], name
+        assert len(found) == len(values) or len(set(values)) == 1, name
+
+
+def leaves(values: Values, above: str = "") -> Iterator[tuple[str, object]]:
+    """Every setting by its dotted name, with its value."""
+    for name in type(values).model_fields:
+        value = getattr(values, name)
+        if isinstance(value, Values):
+            yield from leaves(value, f"{above}{name}.")
+        else:
+            yield above + name, value
 
 
 def test_every_page_is_in_the_navigation() -> None:
