@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -24,7 +24,7 @@ from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 
 
-def train(config: Config, out: str | os.PathLike[str]) -> Iterator[Step]:
+def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, None]:
     """Train an experiment, and keep it in a folder.
 
     Args:
@@ -48,7 +48,7 @@ def train(config: Config, out: str | os.PathLike[str]) -> Iterator[Step]:
         yield from _kept(trainer, folder)
 
 
-def resume(out: str | os.PathLike[str]) -> Iterator[Step]:
+def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
     """Continue an interrupted training; the result is the same as without the interruption.
 
     Args:
