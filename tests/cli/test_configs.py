@@ -1,0 +1,55 @@
+"""The experiments that come with the project."""
+
+from pathlib import Path
+
+import pytest
+
+from spigot.config import System, load_config
+from spigot.data.formats import guess
+from spigot.training.loop import phases
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
+SYSTEMS = list(System.__args__)
+
+
+def test_there_are_all():
+    names = {path.stem for path in CONFIGS}
+    assert names >= {"synthetic", "open-propbank", "open-dm", "open-dm-ewt", "dm", "psd"}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_each_loads(path):
+    config = load_config(path)
+    assert config.name == path.stem
+    assert phases(config)
+    if config.data.source == "files":
+        assert config.data.obtain.endswith(".")
+        assert "\n" not in config.data.obtain
+        for task in (config.data.trees, config.data.graphs):
+            for file in (*task.train, task.dev, *task.tests.values()):
+                assert not Path(file).is_absolute()
+                guess(file)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_each_stands_for_every_system(path, system):
+    overrides = {"system": system, **({"training.pretrain": 1} if system == "pipeline" else {})}
+    assert load_config(path, overrides).system == system
+
+
+@pytest.mark.parametrize("name", ["dm", "psd"])
+def test_the_papers_hyper_parameters(name):
+    config = load_config(Path(__file__).parents[2] / "configs" / f"{name}.toml")
+    assert (config.preset, config.training.batch, config.training.epochs) == ("paper", 1, 30)
+    assert (config.semantics.loss, config.semantics.false_positive, config.semantics.false_negative) == (
+        "hinge",
+        0.4,
+        0.6,
+    )
+    assert (config.estimator.eta, config.estimator.max_norm) == (1.0, None)
+    for encoder in (config.syntax.encoder, config.semantics.encoder):
+        assert (encoder.word_dim, encoder.lemma_dim, encoder.tag_dim) == (100, 50, 50)
+        assert (encoder.layers, encoder.hidden, encoder.word_dropout) == (2, 200, 0.25)
+    assert config.syntax.optimiser.anneal_every == 5
+    assert set(config.data.graphs.tests) == {"id", "ood"}
