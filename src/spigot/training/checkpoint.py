@@ -29,6 +29,18 @@ def load(run: str | os.PathLike[str]) -> Parser:
 
     Args:
         run: The folder that `train` made.
+
+    Example:
+        >>> import tempfile
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab, config = Vocab.of([rain]), resolved_config({"data": {"tags": "columns"}})
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> parser = Parser(config, vocab, JointParser(config, vocab))
+        >>> save_start(folder, parser)                          # what a training does before its first step,
+        >>> write_tensors(folder / MODEL, parser.model.state_dict())    # and whenever its dev score gets better
+        >>> list(load(folder).parse([rain])) == list(parser.parse([rain]))
+        True
     """
     parser = open_run(run)
     parser.model.load_state_dict(_checked(parser, read_tensors(Path(run) / MODEL)[0], Path(run) / MODEL))

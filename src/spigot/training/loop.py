@@ -87,6 +87,17 @@ class Trainer:
     Attributes:
         progress: How far it has come.
         best: The parameters with the best dev score of the present phase.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Arc, Graph
+        >>> from spigot.training.run import build
+        >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> corpus = Corpus([], [], [rain], [rain], {}, {})
+        >>> config = make_config({"system": "neurboparser", "data": {"tags": "columns"}, "training": {"epochs": 2}})
+        >>> trainer = Trainer(build(config, corpus), corpus)
+        >>> [(step.phase, step.epoch) for step in trainer.steps()]
+        [('pruner', 1), ('pruner', 2), ('pruner', 3), ('semantics', 1), ('semantics', 2)]
     """
 
     def __init__(self, parser: Parser, corpus: Corpus) -> None:

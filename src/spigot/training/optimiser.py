@@ -18,6 +18,14 @@ class ModelOptimiser:
     Args:
         model: Whose parameters to update.
         settings: Learning rate, clipping, annealing.
+
+    Example:
+        >>> model = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 1))
+        >>> optimiser = ModelOptimiser(model, config.Optimiser(max_norm=1.0))
+        >>> optimiser.set_epoch(0)
+        >>> (100 * model(torch.tensor([1, 2])).sum()).backward()
+        >>> optimiser.step() > 1                                # the norm before clipping
+        True
     """
 
     def __init__(self, model: nn.Module, settings: config.Optimiser) -> None:

@@ -33,6 +33,26 @@ def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, 
 
     Returns:
         The steps, as they are taken. When they end, the best model, its scores and its predictions are in the folder.
+
+    Example:
+        >>> import tempfile
+        >>> from spigot.config import make_config
+        >>> small = {"encoder": {"hidden": 8}, "mlp": 8}
+        >>> config = make_config(
+        ...     {
+        ...         "data": {"source": "synthetic", "synthetic": {"train": 6, "dev": 2, "test": 2}, "tags": "columns"},
+        ...         "syntax": small,
+        ...         "semantics": {**small, "pruning": {"learned": False, "rare_role": 0}},
+        ...         "training": {"epochs": 1, "batch": 3},
+        ...     }
+        ... )
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> [step.sentences for step in train(config, folder)]
+        [3, 3, 3, 3]
+        >>> sorted(path.name for path in folder.glob("predictions.*.sdp"))
+        ['predictions.dev.sdp', 'predictions.id.sdp', 'predictions.ood.sdp']
+        >>> list(resume(folder))                                # nothing is left to do
+        []
     """
     folder = Path(out)
     if (folder / checkpoint.CONFIG).exists():
