@@ -216,6 +216,22 @@ def test_a_parser_of_another_vocabulary_is_refused(data: Path, tmp_path: Path) -
         next(train(config(data, "spigot", training__syntax_from=str(tmp_path / "none")), tmp_path / "third"))
 
 
+def test_a_parser_of_another_size_is_refused(data: Path, tmp_path: Path) -> None:
+    list(train(config(data, "pipeline"), tmp_path / "first"))
+    chosen = config(data, "spigot", training__syntax_from=str(tmp_path / "first"), syntax__mlp=9)
+    with pytest.raises(ValueError, match="another size"):
+        next(train(chosen, tmp_path / "second"))
+
+
+def test_a_run_goes_on_with_the_data_it_was_begun_with(data: Path, tmp_path: Path) -> None:
+    running = train(config(data, "neurboparser"), tmp_path / "run")
+    next(running)
+    running.close()
+    write(sentences(9, seed=1), data / "train.sdp")
+    with pytest.raises(ValueError, match=r"The training data have \d+ words, and had \d+ when"):
+        next(resume(tmp_path / "run"))
+
+
 def test_a_folder_is_used_once(data: Path, tmp_path: Path) -> None:
     next(train(config(data, "neurboparser"), tmp_path / "run"))
     with pytest.raises(FileExistsError, match="holds a run already"):

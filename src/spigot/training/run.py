@@ -78,6 +78,12 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
     with processes():
         parser = checkpoint.open_run(folder)
         corpus = load_corpus(parser.config.data)
+        now, then = sum(map(len, (*corpus.trees, *corpus.graphs))), sum(parser.vocab.counts)
+        if now != then:
+            raise ValueError(
+                f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
+                "in a new folder."
+            )
         if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
             trainer = Trainer(build(parser.config, corpus), corpus)
             if parser.config.training.syntax_from:
@@ -110,7 +116,10 @@ def take_syntax(trainer: Trainer, run: Path) -> None:
     for name in ("words", "lemmas", "tags"):
         if getattr(source.vocab, name) != getattr(mine.vocab, name):
             raise ValueError(f"{run} was trained with other {name}; its syntactic parser cannot be taken over.")
-    mine.model.syntax.load_state_dict(source.model.syntax.state_dict())
+    try:
+        mine.model.syntax.load_state_dict(source.model.syntax.state_dict())
+    except RuntimeError:
+        raise ValueError(f"{run} was trained with another size of its syntactic parser; use its [syntax].") from None
 
 
 def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
