@@ -60,11 +60,12 @@ def wait() -> None:
 def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
     """Make every gradient the sum over all processes; one that some process lacks counts as zero there.
 
-    A gradient that is sparse is made to list each row once, with one process or several.
+    A gradient that is sparse is made to list each row once, with one process or several, and no row that is zero:
+    padding is looked up too, and how much of it there is depends on how sentences are divided.
     """
     for parameter in parameters:
         if parameter.grad is not None and parameter.grad.is_sparse:
-            parameter.grad = parameter.grad.coalesce()
+            parameter.grad = _without_zeros(parameter.grad.coalesce())
     if not dist.is_initialized():
         return
     kinds = torch.tensor([0 if p.grad is None else 2 if p.grad.is_sparse else 1 for p in parameters])
@@ -78,6 +79,16 @@ def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
     for parameter, kind in zip(parameters, kinds.tolist(), strict=True):
         if kind == 2:
             parameter.grad = _sum_sparse(parameter)
+
+
+def _without_zeros(gradient: Tensor) -> Tensor:
+    rows = gradient._values().any(1)
+    if bool(rows.all()):
+        return gradient
+    kept = torch.sparse_coo_tensor(
+        gradient._indices()[:, rows], gradient._values()[rows], gradient.shape, check_invariants=False
+    )
+    return kept._coalesced_(True)
 
 
 def _sum_sparse(parameter: nn.Parameter) -> Tensor:
