@@ -23,7 +23,7 @@ def test_version_names_the_kernels(capsys):
 def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
-    assert all(command in out for command in ("demo", "score", "tag"))
+    assert all(command in out for command in ("demo", "train", "evaluate", "predict", "compare", "tag", "score"))
     assert cli.main(["demo", "--help"]) == 0
     assert "--quick" in capsys.readouterr().out
 

@@ -63,6 +63,7 @@ def trained_without_syntax(tiny: Path, tmp_path_factory: pytest.TempPathFactory)
 def _train(config: Path, factory: pytest.TempPathFactory, system: str) -> Path:
     out = factory.mktemp("runs") / system
     rates = ["--syntax.optimiser.learning_rate", "0.02", "--semantics.optimiser.learning_rate", "0.02"]
-    words = ["train", str(config), "--out", str(out), "--system", system, *rates, "--threads", "1"]
+    epochs = ["--training.epochs", "5", "--semantics.pruning.optimiser.learning_rate", "0.02"]  # enough to find arcs
+    words = ["train", str(config), "--out", str(out), "--system", system, *rates, *epochs, "--threads", "1"]
     assert cli.main(words) == 0
     return out

@@ -14,8 +14,24 @@ from spigot import cli
 from spigot.training import checkpoint
 
 # The state is saved after every step, so that there is much to interrupt.
-SETTINGS = ["--system", "pipeline", "--training.pretrain", "2", "--training.epochs", "3", "--training.save_seconds", "0"]
-KEPT = ["model.safetensors", "scores.json", "vocab.json", "config.toml", "predictions.ood.sdp", "predictions.ood.conllu"]
+SETTINGS = [
+    "--system",
+    "pipeline",
+    "--training.pretrain",
+    "2",
+    "--training.epochs",
+    "3",
+    "--training.save_seconds",
+    "0",
+]
+KEPT = [
+    "model.safetensors",
+    "scores.json",
+    "vocab.json",
+    "config.toml",
+    "predictions.ood.sdp",
+    "predictions.ood.conllu",
+]
 
 
 def start(*words: str | Path) -> "subprocess.Popen[str]":

@@ -30,7 +30,7 @@ def test_a_run_has_everything(trained):
     steps = [json.loads(line) for line in (trained / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [step["step"] for step in steps if step["phase"] == "pruner"] == list(range(1, 9))
     assert {step["task"] for step in steps if step["phase"] == "joint"} == {"syntax", "semantics"}
-    assert sum(step["dev"] is not None for step in steps) == 3
+    assert sum(step["dev"] is not None for step in steps) == 6
 
 
 def test_tables_and_messages(tiny, tmp_path, monkeypatch, capsys):

@@ -10,7 +10,7 @@ import cyclopts
 from spigot.cli.console import progress
 from spigot.data.conll import ConllSource
 from spigot.data.formats import FormatError, read
-from spigot.data.sentence import Sentence
+from spigot.data.sentence import Graph, Sentence
 
 if TYPE_CHECKING:
     from spigot.models.parser import Parser
@@ -43,9 +43,7 @@ def read_gold(
         >>> sentence.heads, sentence.graph
         ((0,), None)
     """
-    sentences = [
-        sentence if enhanced else without_enhanced(sentence) for sentence in read(path, format, skip_bad=skip_bad)
-    ]
+    sentences = _read(path, format, enhanced, skip_bad)
     if not sentences:
         raise ValueError(f"{path} has no sentences.")
     if all(sentence.heads is None and sentence.graph is None for sentence in sentences):
@@ -53,14 +51,16 @@ def read_gold(
     return sentences
 
 
-def without_enhanced(sentence: Sentence) -> Sentence:
-    """The same sentence without a graph that stood in the enhanced column.
-
-    Example:
-        >>> without_enhanced(Sentence(("Go",), heads=(0,))).heads
-        (0,)
-    """
-    return replace(sentence, graph=None) if isinstance(sentence.source, ConllSource) else sentence
+def _read(
+    path: Path, format: str | None, enhanced: bool, skip_bad: Callable[[FormatError], None] | None
+) -> list[Sentence]:
+    sentences = []
+    for sentence in read(path, format, skip_bad=skip_bad):
+        if isinstance(sentence.source, ConllSource):
+            # An enhanced column without any arc is a graph without any, if it is a graph.
+            sentence = replace(sentence, graph=(sentence.graph or Graph()) if enhanced else None)
+        sentences.append(sentence)
+    return sentences
 
 
 def answers(
@@ -91,9 +91,7 @@ def answers(
         return parsed(checkpoint.load(source), gold)
     if not source.exists():
         raise FileNotFoundError(f"{source} is neither a run folder nor a file of predictions: there is no such thing.")
-    return [
-        sentence if enhanced else without_enhanced(sentence) for sentence in read(source, format, skip_bad=skip_bad)
-    ]
+    return _read(source, format, enhanced, skip_bad)
 
 
 def parsed(parser: "Parser", gold: Sequence[Sentence]) -> list[Sentence]:
