@@ -34,7 +34,9 @@ def main() -> None:
     if arguments.json:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
         return
-    table = Table("what", "ours, ms", "against", "theirs, ms", "ratio", "target", "", title="Least of several times")
+    table = Table(
+        "what", "ours, ms", "against", "theirs, ms", "ratio", "target", "", "", title="Least of several times"
+    )
     for row in rows:
         table.add_row(
             row.name,
@@ -44,6 +46,7 @@ def main() -> None:
             "" if row.ratio is None else f"{row.ratio:.2f}",
             row.want,
             "" if row.met is None else "reached" if row.met else "missed",
+            row.note,
         )
     Console(width=150).print(table)
 

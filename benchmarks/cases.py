@@ -9,7 +9,9 @@ from torch import Tensor
 
 import spigot
 from benchmarks import peers
+from benchmarks.parsing import parsing
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
+from benchmarks.training import all_of_training
 
 BATCH = 64
 
@@ -195,6 +197,8 @@ CASES = {
     "graphs": graphs,
     "threads": second_thread,
     "reference": reference,
+    "training": all_of_training,
+    "parsing": parsing,
 }
 
 warnings.filterwarnings("ignore", module="torch_struct")

@@ -22,6 +22,7 @@ class Row:
         want: The ratio that we hold ourselves to, as words.
         ratio: Their time over ours, or ours over theirs where less is meant to be little more.
         met: Whether it was reached.
+        note: What else there is to say, such as a rate.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Row:
     want: str = ""
     ratio: float | None = None
     met: bool | None = None
+    note: str = ""
 
 
 def best(function: Callable[[], object], seconds: float = 0.6, least: int = 3) -> float:
