@@ -160,21 +160,24 @@ def _screen(console: "Console", watch: Watch) -> "Iterator[Callable[[str], None]
     """A display at the foot of the terminal that follows `watch`; what is printed goes above it."""
     from rich.console import Group
     from rich.live import Live
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
     from rich.text import Text
 
-    bars = Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    )
-    bar = bars.add_task("reading and tagging", total=None)
+    started = watch.clock()
 
     def render() -> "RenderableType":
-        step = watch.step
-        if step is None:
-            return bars
-        ended = step.dev is not None and watch.phases[-1].name == step.phase and step.epoch == watch.phases[-1].epochs
-        bars.update(bar, description="scoring" if ended else watch.place(), completed=step.step, total=step.of)
-        return Group(bars, *(Text(f"  {part}", style="dim") for part in (*watch.numbers(), watch.best) if part))
+        step, last = watch.step, watch.phases[-1] if watch.phases else None
+        row = Table.grid(padding=(0, 1))
+        spent = duration(watch.clock() - started)
+        if step is None or last is None:
+            row.add_row("reading and tagging", ProgressBar(total=None, width=30, pulse=True), spent)
+            return row
+        ended = step.dev is not None and (step.phase, step.epoch) == (last.name, last.epochs)
+        bar = ProgressBar(total=step.of, completed=step.step, width=30, pulse=ended)
+        row.add_row("scoring" if ended else watch.place(), bar, f"{step.step}/{step.of}", spent)
+        below = (", ".join(watch.numbers()), watch.best)
+        return Group(row, *(Text(f"  {part}", style="dim") for part in below if part))
 
     with Live(console=console, transient=True, get_renderable=render):
         yield lambda line: console.print(line, highlight=False, soft_wrap=True)
