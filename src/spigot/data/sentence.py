@@ -79,7 +79,8 @@ class Sentence:
         for name in ("lemmas", "tags", "heads", "relations"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.forms):
-                raise ValueError(f"sentence {self.id or self.forms} has {len(self.forms)} words but {len(values)} {name}.")
+                who = self.id or " ".join(self.forms[:8])
+                raise ValueError(f"sentence {who} has {len(self.forms)} words but {len(values)} {name}.")
 
     def __len__(self) -> int:
         return len(self.forms)
