@@ -111,6 +111,25 @@ def test_the_end_task_reaches_syntax_after_the_warm_up(warm_up: int) -> None:
     assert reached == {1: warm_up == 0, 2: True}
 
 
+def test_each_model_is_annealed_by_its_own_schedule() -> None:
+    """Learning rates follow the epoch of the phase; a new phase begins with the full rate."""
+    schedule: dict[str, Any] = {
+        "syntax__optimiser__anneal_every": 1,
+        "syntax__optimiser__learning_rate": 0.8,
+        "semantics__optimiser__anneal_every": 2,
+        "semantics__optimiser__learning_rate": 0.4,
+    }
+    training = trainer("ste", training__pretrain=2, training__epochs=3, semantics__pruning__learned=False, **schedule)
+    for step in training.steps():
+        for name, expected in (
+            ("syntax", 0.8 / 2 ** (step.epoch - 1)),
+            ("semantics", 0.4 / 2 ** ((step.epoch - 1) // 2)),
+        ):
+            part = training.optimisers[name]
+            rates = {group["lr"] for both in (part._dense, part._sparse) for group in both.param_groups}
+            assert rates == {pytest.approx(expected)}
+
+
 def test_losses_are_weighted_when_asked() -> None:
     plain = trainer("ste", semantics__pruning__learned=False)
     weighted = trainer("ste", semantics__pruning__learned=False, training__end_weight=0.3)
