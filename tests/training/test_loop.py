@@ -127,7 +127,7 @@ def test_each_model_is_annealed_by_its_own_schedule() -> None:
         ):
             part = training.optimisers[name]
             rates = {group["lr"] for both in (part._dense, part._sparse) for group in both.param_groups}
-            assert rates == {pytest.approx(expected)}
+            assert rates == {expected}
 
 
 def test_losses_are_weighted_when_asked() -> None:
