@@ -27,6 +27,12 @@ class Batch:
         heads: The gold head of each position; 0 at the root and behind the end.
         predicates: Gold predicates; the root is one if there is a top.
         arcs: Gold arcs as (sentence, predicate, argument, role); tops are arcs of the root.
+
+    Example:
+        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0))
+        >>> batch = collate([encode(rain, Vocab.of([rain]))])
+        >>> len(batch), batch.size, batch.lengths.tolist(), batch.arcs is None
+        (1, 3, [2], True)
     """
 
     words: Int[Tensor, "batch n+2"]
@@ -57,6 +63,7 @@ class Encoded(NamedTuple):
 
     @property
     def length(self) -> int:
+        """Words, without the root and end symbols."""
         return self.tokens.shape[1] - 2
 
 

@@ -96,18 +96,22 @@ class Vocab:
 
     @cached_property
     def word_index(self) -> dict[str, int]:
+        """The index of each word."""
         return {word: k for k, word in enumerate(self.words)}
 
     @cached_property
     def lemma_index(self) -> dict[str, int]:
+        """The index of each lemma."""
         return {lemma: k for k, lemma in enumerate(self.lemmas)}
 
     @cached_property
     def tag_index(self) -> dict[str, int]:
+        """The index of each tag."""
         return {tag: k for k, tag in enumerate(self.tags)}
 
     @cached_property
     def role_index(self) -> dict[str, int]:
+        """The index of each role."""
         return {role: k for k, role in enumerate(self.roles)}
 
     def to_json(self) -> str:

@@ -67,6 +67,7 @@ class TokenEmbedding(nn.Module):
         tags: Int[Tensor, "batch n"],
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch n d"]:
+        """Vectors of all positions; with seeds, one for each sentence, words are dropped."""
         indices = [words, lemmas, tags]
         if seeds is not None:
             dropped = uniform(seeds, words.shape[1], stream=0) < self.chance[words]

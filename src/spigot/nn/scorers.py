@@ -22,6 +22,7 @@ class WordScorer(nn.Module):
         self.out = _linear(hidden, 1)
 
     def forward(self, states: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n"]:
+        """Scores of all words."""
         return self.out(self.rest(self.first(states).tanh())).squeeze(-1)
 
 

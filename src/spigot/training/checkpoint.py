@@ -81,7 +81,15 @@ def read_config(folder: Path) -> Config:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:
-    """Write tensors, and plain values beside them, in one piece or not at all."""
+    """Write tensors, and plain values beside them, in one piece or not at all.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "some.safetensors"
+        >>> write_tensors(path, {"weight": torch.ones(2)}, {"epoch": 3})
+        >>> read_tensors(path)
+        ({'weight': tensor([1., 1.])}, {'epoch': 3})
+    """
     plain = {name: value.detach().contiguous() for name, value in tensors.items()}
     with written(path) as file:
         file.write(save(plain, {"about": json.dumps(about or {})}))

@@ -45,6 +45,11 @@ class Step:
         tokens: How many words they have.
         dev: Scores on the development data, in per cent, at the end of an epoch.
         is_best: Whether they are the best so far.
+
+    Example:
+        >>> step = Step("joint", epoch=1, step=3, of=40, task="syntax", loss=2.5, sentences=8, tokens=96)
+        >>> f"{step.task} {step.step}/{step.of}: {step.loss}"
+        'syntax 3/40: 2.5'
     """
 
     phase: str
@@ -74,7 +79,12 @@ class Progress:
 
 
 class Diverged(ValueError):
-    """The loss, or its gradient, is no longer a number."""
+    """The loss, or its gradient, is no longer a number.
+
+    Example:
+        >>> issubclass(Diverged, ValueError)
+        True
+    """
 
 
 class Trainer:
@@ -314,7 +324,14 @@ def _trained_by(task: str) -> tuple[str, ...]:
 
 
 def progress_to_dict(progress: Progress) -> dict[str, Any]:
-    """Progress as plain values; infinities become `None`."""
+    """Progress as plain values; infinities become `None`.
+
+    Example:
+        >>> progress_to_dict(Progress(epoch=2))["best"] is None
+        True
+        >>> progress_from_dict(progress_to_dict(Progress(epoch=2))) == Progress(epoch=2)
+        True
+    """
     values = asdict(progress)
     return {**values, "best": values["best"] if math.isfinite(values["best"]) else None}
 

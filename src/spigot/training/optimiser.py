@@ -48,6 +48,7 @@ class ModelOptimiser:
             group["lr"] = rate
 
     def zero_grad(self) -> None:
+        """Forget the gradients of the last step."""
         self._dense.zero_grad()
         self._sparse.zero_grad()
 

@@ -73,6 +73,11 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
 
     Args:
         out: The run folder.
+
+    Example:
+        >>> next(resume("nowhere"))
+        Traceback (most recent call last):
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
     """
     folder = Path(out)
     with processes():
