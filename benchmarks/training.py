@@ -80,9 +80,8 @@ class Clock:
     taken: int = 0
 
     def epoch(self) -> Iterator[None]:
-        """Take the steps of one epoch, a step at each turn."""
-        step = None
-        while step is None or step.step < step.of:
+        """Take as many steps as an epoch has, one at each turn, after one that warms up memory and thread pools."""
+        for _ in range(next(self.steps).of):
             start = now()
             step = next(self.steps)
             self.seconds += now() - start
@@ -97,10 +96,6 @@ class Clock:
 
 def interleaved(*clocks: Clock) -> None:
     """One epoch of each, their steps in turn, so that whatever else the machine does meets them all."""
-    for clock in clocks:
-        next(clock.steps)  # memory and thread pools warm up
-    for clock in clocks:
-        clock.seconds, clock.words, clock.taken = 0.0, 0, 0
     waiting = [clock.epoch() for clock in clocks]
     while waiting:
         waiting = [epoch for epoch in waiting if next(epoch, "over") != "over"]
