@@ -60,7 +60,7 @@ class PairScorer(nn.Module):
         if self.distance is not None:
             place = torch.arange(states.shape[-2], device=states.device)
             mixed = mixed + (place - place.unsqueeze(-1)).unsqueeze(-1) * self.distance
-        return self.out(self.rest(mixed.tanh()))
+        return self.out(self.rest(mixed.tanh_()))  # in place: the sum is not needed again
 
     def at(self, states: Float[Tensor, "batch n d"], pairs: Int[Tensor, "pairs 3"]) -> Float[Tensor, "pairs k"]:
         """Scores of the pairs listed as (sentence, i, j)."""
@@ -71,7 +71,7 @@ class PairScorer(nn.Module):
         mixed = heads + self.dependent(states).flatten(0, 1).index_select(0, sentence * size + dependent)
         if self.distance is not None:
             mixed = mixed + (dependent - head).unsqueeze(-1) * self.distance
-        return self.out(self.rest(mixed.tanh()))
+        return self.out(self.rest(mixed.tanh_()))  # in place: the sum is not needed again
 
 
 def _hidden(width: int, layers: int) -> nn.Sequential:
