@@ -90,7 +90,7 @@ def test_killed_again_and_again(tiny, tmp_path, capsys):
     for name in KEPT:
         assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
     assert (broken / "steps.jsonl").read_bytes() == (whole / "steps.jsonl").read_bytes()
-    assert not [path for path in broken.iterdir() if path.name.endswith(".tmp") and path.stat().st_size == 0]
+    assert {path.name for path in broken.iterdir()} == {path.name for path in whole.iterdir()}
 
 
 @pytest.mark.parametrize("after", [8, 24, 25])

@@ -96,6 +96,9 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
         else:
             trainer = Trainer(parser, corpus)
             _restore(trainer, folder)
+        if is_main():
+            for half_written in folder.glob(".*.tmp"):  # by a process that was killed
+                half_written.unlink(missing_ok=True)
         yield from _kept(trainer, folder)
 
 
