@@ -54,6 +54,7 @@ class Sentence:
         relations: The label of each of these arcs.
         graph: The semantic graph.
         label: The class of the whole sentence.
+        probabilities: What a model gives each class.
         id: What the source calls it.
         source: What only the format it came from needs to write it back unchanged.
 
@@ -72,6 +73,7 @@ class Sentence:
     relations: tuple[str, ...] | None = None
     graph: Graph | None = None
     label: int | None = None
+    probabilities: tuple[float, ...] | None = None
     id: str = ""
     source: object = None
 
@@ -87,4 +89,4 @@ class Sentence:
 
     def without_annotation(self) -> "Sentence":
         """The same words, tags and lemmas, without tree, graph and label."""
-        return replace(self, heads=None, relations=None, graph=None, label=None)
+        return replace(self, heads=None, relations=None, graph=None, label=None, probabilities=None)
