@@ -37,7 +37,7 @@ def test_precedence_is_defaults_preset_file_overrides() -> None:
 @pytest.mark.parametrize("system", ["neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap"])
 def test_a_preset_changes_only_what_it_says(preset: str, system: str) -> None:
     found = flat(make_config({"preset": preset, "system": system}).model_dump())
-    said = flat(PRESETS[preset]) | flat(PRESET_SYSTEMS.get((preset, system), {})) | {"preset": preset, "system": system}
+    said = flat(PRESETS[preset]) | flat(PRESET_SYSTEMS.get((preset, "parsing", system), {})) | {"preset": preset, "system": system}
     plain = flat(Config().model_dump())
     if system == "pipeline":
         said["training.pretrain"] = found["training.epochs"]

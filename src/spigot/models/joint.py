@@ -44,8 +44,8 @@ class JointParser(nn.Module):
         super().__init__()
         self.settings = settings
         self.estimator = estimator(settings)
-        self.syntax = SyntacticParser(settings.syntax, vocab, vectors) if settings.has_syntax else None
-        self.semantics = SemanticParser(settings.semantics, vocab, vectors, heads=settings.has_syntax)
+        self.syntax = SyntacticParser(settings.syntax, vocab, vectors) if settings.intermediate == "syntax" else None
+        self.semantics = SemanticParser(settings.semantics, vocab, vectors, heads=settings.intermediate == "syntax")
         pruning = settings.semantics.pruning
         self.pruner = ArcPruner(pruning, vocab) if pruning.learned else None
 

@@ -292,7 +292,7 @@ def phases(config: Config) -> list[Phase]:
     plan = []
     if config.semantics.pruning.learned:
         plan.append(Phase("pruner", ("pruner",), config.semantics.pruning.epochs))
-    if config.has_syntax and config.training.pretrain and not config.training.syntax_from:
+    if config.intermediate == "syntax" and config.training.pretrain and not config.training.syntax_from:
         plan.append(Phase("syntax", ("syntax",), config.training.pretrain, UAS))
     both = config.system not in ("neurboparser", "pipeline")
     tasks = ("syntax", "semantics") if both else ("semantics",)
