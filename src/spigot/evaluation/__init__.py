@@ -1,6 +1,7 @@
 """Scores of trees, graphs, tags and classes, and how sure one can be of them."""
 
 from spigot.evaluation.counts import Counts, Measure, Score
+from spigot.evaluation.induced import Induced, Profile, changed, describe
 from spigot.evaluation.metrics import (
     PUNCTUATION_TAGS,
     GraphScores,
@@ -15,22 +16,30 @@ from spigot.evaluation.metrics import (
     word_counts,
 )
 from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
+from spigot.evaluation.trivial import left_branching, random_trees, right_branching
 
 __all__ = [
     "PUNCTUATION_TAGS",
     "Comparison",
     "Counts",
     "GraphScores",
+    "Induced",
     "Interval",
     "Measure",
+    "Profile",
     "Score",
     "TreeScores",
     "accuracy",
     "bootstrap",
+    "changed",
+    "describe",
     "graph_counts",
     "interval",
     "is_punctuation",
     "label_counts",
+    "left_branching",
+    "random_trees",
+    "right_branching",
     "score_graphs",
     "score_trees",
     "tree_counts",
