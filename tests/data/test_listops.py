@@ -265,8 +265,9 @@ def test_splits_may_leave_parts_out() -> None:
     ],
 )
 def test_impossible_requests_are_refused(arguments: dict[str, Any], message: str) -> None:
+    request: dict[str, Any] = {"size": 3, **arguments}
     with pytest.raises(ValueError, match=message):
-        listops(**{"size": 3} | arguments)
+        listops(**request)
 
 
 def test_sizes_of_splits_are_checked() -> None:
