@@ -19,6 +19,7 @@ from spigot.evaluation import (
     Profile,
     changed,
     describe,
+    flat,
     left_branching,
     random_trees,
     right_branching,
@@ -79,9 +80,18 @@ def test_chains() -> None:
     assert left_branching(1) == right_branching(1) == (0,)
     assert left_branching(3) == (2, 3, 0)
     assert right_branching(3) == (0, 1, 2)
-    for wrong in (left_branching, right_branching, lambda n: random_trees([n])):
+    for wrong in (left_branching, right_branching, flat, lambda n: random_trees([n])):
         with pytest.raises(ValueError, match="a tree over -1 words"):
             wrong(-1)
+
+
+def test_stars() -> None:
+    assert flat(0) == ()
+    assert flat(1) == (0,)
+    assert flat(3) == (0, 1, 1)
+    assert flat(3, centre=2) == (2, 0, 2)
+    with pytest.raises(ValueError, match="centre is 4; it must be one of the words 1 to 3"):
+        flat(3, centre=4)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -130,6 +140,7 @@ def test_agreement_of_trees_is_the_attachment_score(lists: list[list[Sentence]])
     trivial = {
         "left": [left_branching(len(sentence)) for sentence in answer],
         "right": [right_branching(len(sentence)) for sentence in answer],
+        "flat": [flat(len(sentence)) for sentence in answer],
         "random": random_trees(map(len, answer), 3),
     }
     for name, trees in trivial.items():
@@ -210,6 +221,7 @@ def test_trivial_structures_have_their_own_numbers() -> None:
     assert others["left"].agreement["right"] == 0
     assert others["left"].predictable == others["right"].predictable == 1
     assert others["left"].distinct == 0
+    assert (others["flat"].flat, others["flat"].depth) == (1, 2)
     assert others["right"].depth == 5
 
 
@@ -291,6 +303,7 @@ def test_listops_trees_are_far_from_trivial() -> None:
     induced = describe(gold, gold)
     assert induced.answer.agreement["gold"] == 1
     assert all(induced.answer.agreement[name] < 0.45 for name in ("left", "right", "random"))
+    assert induced.answer.agreement["flat"] < 0.6
     assert induced.answer.entropy > 2
     assert induced.sentences == 400
     assert induced.words == sum(map(len, gold))
@@ -299,16 +312,16 @@ def test_listops_trees_are_far_from_trivial() -> None:
 def test_numbers_are_ready_for_json() -> None:
     induced = describe([tree(2, 0, 2)], [tree(0, 1, 2)], {"parser": [tree(2, 3, 0)]})
     written = json.loads(json.dumps(asdict(induced)))
-    assert list(written["others"]) == ["left", "right", "random", "gold", "parser"]
-    assert list(written["answer"]["agreement"]) == ["left", "right", "random", "gold", "parser"]
-    assert list(written["others"]["gold"]["agreement"]) == ["answer", "left", "right", "random", "parser"]
+    assert list(written["others"]) == ["left", "right", "flat", "random", "gold", "parser"]
+    assert list(written["answer"]["agreement"]) == ["left", "right", "flat", "random", "gold", "parser"]
+    assert list(written["others"]["gold"]["agreement"]) == ["answer", "left", "right", "flat", "random", "parser"]
     assert all(isinstance(value, float) for key, value in written["answer"].items() if key != "agreement")
 
 
 def test_nothing_to_describe() -> None:
     induced = describe([])
     assert (induced.sentences, induced.words) == (0, 0)
-    assert induced.answer == Profile(dict.fromkeys(["left", "right", "random"], 0.0), *[0.0] * 10)
+    assert induced.answer == Profile(dict.fromkeys(["left", "right", "flat", "random"], 0.0), *[0.0] * 10)
 
 
 def test_sentences_with_both_need_to_say_which() -> None:
@@ -327,7 +340,10 @@ def test_sentences_with_both_need_to_say_which() -> None:
         ({"gold": []}, "the answer has 1 sentences, the gold 0"),
         ({"gold": [Sentence(("Snow", "fell"), heads=(2, 0))]}, "sentence 1 is 'all the' in the answer and 'Snow fell'"),
         ({"gold": [graph(2, [])]}, "sentence 1 of the gold has no heads"),
-        ({"references": {"random": [tree(2, 0)]}}, "a reference is called 'random'; answer, left, right, random are"),
+        (
+            {"references": {"random": [tree(2, 0)]}},
+            "a reference is called 'random'; answer, left, right, flat, random are",
+        ),
         ({"gold": [tree(2, 0)], "references": {"gold": [tree(2, 0)]}}, "a reference is called 'gold'"),
         ({"field": "tree"}, "field is 'tree'; it must be 'heads' or 'graph'"),
     ],

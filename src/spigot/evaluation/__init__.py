@@ -16,7 +16,7 @@ from spigot.evaluation.metrics import (
     word_counts,
 )
 from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
-from spigot.evaluation.trivial import left_branching, random_trees, right_branching
+from spigot.evaluation.trivial import flat, left_branching, random_trees, right_branching
 
 __all__ = [
     "PUNCTUATION_TAGS",
@@ -33,6 +33,7 @@ __all__ = [
     "bootstrap",
     "changed",
     "describe",
+    "flat",
     "graph_counts",
     "interval",
     "is_punctuation",

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from spigot.data.sentence import Sentence
-from spigot.evaluation.trivial import left_branching, random_trees, right_branching
+from spigot.evaluation.trivial import flat, left_branching, random_trees, right_branching
 
 Field = Literal["heads", "graph"]
 _Arc = tuple[int, int, str]  # head, word, role; the head of a root or top is 0, the role of a tree's arc is empty
@@ -77,14 +77,15 @@ class Induced:
         sentences: How many.
         words: How many.
         answer: The structures themselves.
-        others: By name: `left`, `right` and `random`; `gold`, if given; and every reference. Each says in its
-            `agreement` how it fares against all others, under the name `answer` against the structures themselves.
+        others: By name: `left`, `right`, `flat` (with the first word as its centre) and `random`; `gold`, if given; and
+            every reference. Each says in its `agreement` how it fares against all others, and under the name `answer`
+            against the structures themselves.
 
     Example:
         >>> gold = [Sentence(("she", "drinks", "tea"), heads=(2, 0, 2))]
         >>> induced = describe([Sentence(("she", "drinks", "tea"), heads=(2, 3, 0))], gold)
         >>> {name: round(value, 2) for name, value in induced.answer.agreement.items() if name != "random"}
-        {'left': 1.0, 'right': 0.0, 'gold': 0.33}
+        {'left': 1.0, 'right': 0.0, 'flat': 0.0, 'gold': 0.33}
         >>> round(induced.others["left"].agreement["gold"], 2)
         0.33
     """
@@ -107,7 +108,7 @@ def describe(
     """Describe structures, and hold them against trivial ones, the right ones and other answers.
 
     Random trees are drawn by `random_trees`. A random graph has as many arcs as the answer, between any two different
-    words, with the roles of the answer in any order, and as many tops. For graphs, `left` and `right` are those trees
+    words, with the roles of the answer in any order, and as many tops. For graphs, the trivial trees are taken
     without roles, with the word on the root as the top.
 
     Args:
@@ -132,6 +133,7 @@ def describe(
     lists = {"answer": _structures(sentences, field, "answer")}
     lists["left"] = [_tree(left_branching(n)) for n in lengths]
     lists["right"] = [_tree(right_branching(n)) for n in lengths]
+    lists["flat"] = [_tree(flat(n)) for n in lengths]
     if field == "heads":
         lists["random"] = [_tree(heads) for heads in random_trees(lengths, seed)]
     else:

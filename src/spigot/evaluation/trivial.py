@@ -1,4 +1,4 @@
-"""Trees that need no parser: chains, and random ones."""
+"""Trees that need no parser: chains, stars, and random ones."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -22,6 +22,24 @@ def right_branching(n: int) -> tuple[int, ...]:
         (0, 1, 2, 3)
     """
     return tuple(range(_words(n)))
+
+
+def flat(n: int, centre: int = 1) -> tuple[int, ...]:
+    """All words on one, and that one on the root.
+
+    Args:
+        n: The number of words.
+        centre: The word that heads all others.
+
+    Example:
+        >>> flat(4)
+        (0, 1, 1, 1)
+        >>> flat(4, centre=3)
+        (3, 3, 0, 3)
+    """
+    if _words(n) and not 1 <= centre <= n:
+        raise ValueError(f"centre is {centre}; it must be one of the words 1 to {n}.")
+    return tuple(centre * (word != centre) for word in range(1, n + 1))
 
 
 def random_trees(lengths: Iterable[int], seed: int = 0) -> list[tuple[int, ...]]:
