@@ -61,7 +61,11 @@ def experiment(system: str = "spigot", **settings: Any) -> Config:
 def sentences() -> Corpus:
     """Training sentences, and one to look at after each epoch, which so costs nothing."""
     corpus = load_corpus(experiment().data)
-    return replace(corpus, trees_dev=corpus.trees[:1], graphs_dev=corpus.graphs[:1])
+    return replace(
+        corpus,
+        trees=replace(corpus.trees, dev=corpus.trees.train[:1]),
+        graphs=replace(corpus.graphs, dev=corpus.graphs.train[:1]),
+    )
 
 
 def training(corpus: Corpus, phase: str, system: str = "spigot", **settings: Any) -> Iterator[Step]:
@@ -125,7 +129,7 @@ class Plain(nn.Module):
 def plain_training(corpus: Corpus) -> Iterator[Step]:
     """Steps of the plain model on the same sentences, in batches made the same way."""
     parser = build(experiment(), corpus)
-    data = [encode(sentence, parser.vocab) for sentence in corpus.trees]
+    data = [encode(sentence, parser.vocab) for sentence in corpus.trees.train]
     model = Plain((len(parser.vocab.words), len(parser.vocab.lemmas), len(parser.vocab.tags)))
     optimiser = torch.optim.Adam(model.parameters(), fused=True)
     for epoch in range(ENDLESS):

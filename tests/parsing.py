@@ -6,7 +6,7 @@ from typing import Any
 
 from spigot.config import Config, make_config
 from spigot.data.batch import Batch, collate, encode
-from spigot.data.corpus import Corpus
+from spigot.data.corpus import Corpus, Split
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import Vocab
 from spigot.models.parser import Parser
@@ -67,7 +67,7 @@ def corpus(train: int = 12, dev: int = 4) -> Corpus:
     trees = [replace(sentence, graph=None) for sentence in sentences(train, seed=1)]
     graphs = [replace(sentence, heads=None, relations=None) for sentence in sentences(train, seed=2)]
     held_out = sentences(dev, seed=3)
-    return Corpus(trees, [replace(sentence, graph=None) for sentence in held_out], graphs, held_out, {}, {})
+    return Corpus(Split(trees, [replace(sentence, graph=None) for sentence in held_out]), Split(graphs, held_out))
 
 
 def experiment(system: str = "spigot", **overrides: Any) -> Config:

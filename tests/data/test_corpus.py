@@ -38,11 +38,11 @@ def settings(folder: Path, *, graphs: int = 0, trees: int = 0, **values: object)
 
 def test_files_are_read_by_task(folder: Path) -> None:
     corpus = load_corpus(settings(folder), tests=True)
-    assert [s.heads for s in corpus.trees] == [s.heads for s in TREES]
-    assert [s.graph and s.graph.arcs for s in corpus.graphs] == [s.graph and s.graph.arcs for s in GRAPHS]
-    assert [s.tags for s in corpus.graphs] == [s.tags for s in GRAPHS]
-    assert len(corpus.trees_dev) == len(corpus.graphs_dev) == len(corpus.tests["id"]) == len(DEV)
-    assert all(s.graph is None for s in (*corpus.trees, *corpus.trees_dev))
+    assert [s.heads for s in corpus.trees.train] == [s.heads for s in TREES]
+    assert [s.graph and s.graph.arcs for s in corpus.graphs.train] == [s.graph and s.graph.arcs for s in GRAPHS]
+    assert [s.tags for s in corpus.graphs.train] == [s.tags for s in GRAPHS]
+    assert len(corpus.trees.dev) == len(corpus.graphs.dev) == len(corpus.graphs.tests["id"]) == len(DEV)
+    assert all(s.graph is None for s in (*corpus.trees.train, *corpus.trees.dev))
     assert corpus.tagger is None
     assert load_corpus(settings(folder)).tests == {}
 
@@ -50,8 +50,8 @@ def test_files_are_read_by_task(folder: Path) -> None:
 def test_several_training_files_follow_each_other(folder: Path) -> None:
     both = settings(folder, graphs=0, trees=0).model_copy(update={"graphs": Files(train=("graphs.sdp", "dev.sdp"))})
     corpus = load_corpus(both)
-    assert [s.forms for s in corpus.graphs] == [s.forms for s in (*GRAPHS, *DEV)]
-    assert corpus.graphs_dev == []
+    assert [s.forms for s in corpus.graphs.train] == [s.forms for s in (*GRAPHS, *DEV)]
+    assert corpus.graphs.dev == []
 
 
 def test_larger_limits_contain_smaller_ones(folder: Path) -> None:
@@ -75,7 +75,7 @@ def test_predicted_tags_of_training_text_come_from_taggers_that_did_not_see_it(f
         others = [s for k, s in enumerate(gold) if k // 10 != fold]
         expected += list(Lemmatiser().lemmatise(Tagger.train(others).tag(gold[10 * fold : 10 * fold + 10])))
     twins = {s.forms for s in gold[10:]} & {s.forms for s in gold[:10]}
-    for found, wanted in zip(corpus.trees, expected, strict=True):
+    for found, wanted in zip(corpus.trees.train, expected, strict=True):
         if found.forms not in twins:
             assert (found.tags, found.lemmas) == (wanted.tags, wanted.lemmas)
 
@@ -85,15 +85,15 @@ def test_a_tag_that_only_one_fold_knows_is_not_given_there(tmp_path: Path, folde
     write([odd, *(replace(s, graph=None) for s in TREES[1:])], tmp_path / "trees.conllu")
     write([replace(odd, heads=(0, 1))], tmp_path / "dev.conllu")
     corpus = load_corpus(settings(folder, tags="predicted", folds=3))
-    assert "XX" not in (corpus.trees[0].tags or ())
-    assert corpus.trees_dev[0].tags == ("XX", "XX")  # new text is tagged by the tagger that saw everything
+    assert "XX" not in (corpus.trees.train[0].tags or ())
+    assert corpus.trees.dev[0].tags == ("XX", "XX")  # new text is tagged by the tagger that saw everything
 
 
 def test_text_annotated_twice_is_tagged_once(folder: Path) -> None:
     write([replace(s, heads=None) for s in TREES], folder / "graphs.sdp")
     corpus = load_corpus(settings(folder, tags="predicted", folds=3))
-    assert [(s.tags, s.lemmas) for s in corpus.graphs] == [(s.tags, s.lemmas) for s in corpus.trees]
-    assert corpus.graphs[0].graph is not None
+    assert [(s.tags, s.lemmas) for s in corpus.graphs.train] == [(s.tags, s.lemmas) for s in corpus.trees.train]
+    assert corpus.graphs.train[0].graph is not None
 
 
 def test_a_limit_does_not_change_the_tags(folder: Path) -> None:
@@ -104,10 +104,10 @@ def test_a_limit_does_not_change_the_tags(folder: Path) -> None:
 
 def test_without_trees_the_tagger_learns_from_the_graphs(folder: Path) -> None:
     corpus = load_corpus(settings(folder, tags="predicted", folds=2, trees=0).model_copy(update={"trees": Files()}))
-    assert corpus.trees == []
+    assert corpus.trees.train == []
     assert corpus.tagger is not None
     known = jackknife([replace(s, heads=None) for s in GRAPHS], folds=2)
-    assert [s.tags for s in corpus.graphs][:10] == [s.tags for s in known][:10]
+    assert [s.tags for s in corpus.graphs.train][:10] == [s.tags for s in known][:10]
 
 
 def test_a_missing_file_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,11 +133,11 @@ def test_an_experiment_needs_graphs() -> None:
 def test_the_synthetic_corpus_has_its_sizes_and_no_overlap() -> None:
     sizes = Synthetic(train=30, dev=6, test=7, seed=4)
     corpus = load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"), tests=True)
-    assert len(corpus.trees) == len(corpus.graphs) == 30
-    assert len(corpus.graphs_dev) == len(corpus.trees_dev) == 6
-    assert {name: len(chosen) for name, chosen in corpus.tests.items()} == {"id": 7, "ood": 7}
-    assert not {s.forms for s in corpus.trees} & {s.forms for s in corpus.graphs}
-    assert not {s.forms for s in corpus.graphs} & {s.forms for s in corpus.graphs_dev}
+    assert len(corpus.trees.train) == len(corpus.graphs.train) == 30
+    assert len(corpus.graphs.dev) == len(corpus.trees.dev) == 6
+    assert {name: len(chosen) for name, chosen in corpus.graphs.tests.items()} == {"id": 7, "ood": 7}
+    assert not {s.forms for s in corpus.trees.train} & {s.forms for s in corpus.graphs.train}
+    assert not {s.forms for s in corpus.graphs.train} & {s.forms for s in corpus.graphs.dev}
     assert corpus == load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"), tests=True)
 
 
@@ -148,7 +148,7 @@ def test_real_corpora_have_graphs_that_models_can_give() -> None:
         pytest.skip("SPIGOT_DATA does not name a folder with propbank-ewt")
     files = Files(train=("propbank-ewt/dev.sdp",), dev="propbank-ewt/dev.sdp")
     corpus = load_corpus(Data(root=root, graphs=files, tags="columns"))
-    for sentence in corpus.graphs:
+    for sentence in corpus.graphs.train:
         assert sentence.graph is not None
         assert all(arc.predicate != arc.argument for arc in sentence.graph.arcs)
         assert len({arc[:2] for arc in sentence.graph.arcs}) == len(sentence.graph.arcs)

@@ -171,16 +171,15 @@ def test_the_pruner_does_not_depend_on_the_batch() -> None:
 
 def test_recall_and_parts_by_hand() -> None:
     data = corpus(dev=3)
-    data = replace(
-        data, graphs_dev=[replace(data.graphs[0], graph=Graph.of([Arc(1, 2, "ARG2"), Arc(2, 1, "ARG1")], [1]))]
-    )
+    odd = replace(data.graphs.train[0], graph=Graph.of([Arc(1, 2, "ARG2"), Arc(2, 1, "ARG1")], [1]))
+    data = replace(data, graphs=replace(data.graphs, dev=[odd]))
     whole = parser("neurboparser", data, semantics__pruning__learned=False)
-    found = Trainer(whole, data).pruning_scores()
+    found = _pruning_scores(whole, data)
     table, vocab = whole.model.semantics.seen, whole.vocab
-    batch = batch_of(data.graphs_dev, vocab)
+    batch = batch_of(data.graphs.dev, vocab)
     kept = table(batch)
     labels = table.labels(batch, kept.nonzero())
-    tags = ("<root>", *(data.graphs_dev[0].tags or ()))
+    tags = ("<root>", *(data.graphs.dev[0].tags or ()))
 
     def possible(i: int, j: int, role: str) -> bool:
         place = vocab.tag_index[tags[i]], vocab.tag_index[tags[j]], vocab.role_index[role]
@@ -188,15 +187,15 @@ def test_recall_and_parts_by_hand() -> None:
 
     hits = [possible(1, 2, "ARG2"), possible(2, 1, "ARG1"), possible(0, 1, TOP)]
     assert found["recall"] == pytest.approx(100 * sum(hits) / 3)
-    assert found["arcs_a_token"] == pytest.approx(int(kept.sum()) / len(data.graphs_dev[0]))
-    assert found["parts_a_token"] == pytest.approx(int(labels.sum()) / len(data.graphs_dev[0]))
+    assert found["arcs_a_token"] == pytest.approx(int(kept.sum()) / len(data.graphs.dev[0]))
+    assert found["parts_a_token"] == pytest.approx(int(labels.sum()) / len(data.graphs.dev[0]))
 
 
 def test_nothing_is_lost_on_what_training_has_seen() -> None:
     data = corpus()
-    data = replace(data, graphs_dev=data.graphs)
+    data = replace(data, graphs=replace(data.graphs, dev=data.graphs.train))
     whole = parser("neurboparser", data, semantics__pruning__learned=False)
-    assert Trainer(whole, data).pruning_scores()["recall"] == 100
+    assert _pruning_scores(whole, data)["recall"] == 100
 
 
 def test_a_batch_without_graphs_is_refused() -> None:

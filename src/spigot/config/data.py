@@ -25,7 +25,7 @@ class Files(Values):
 
     train: tuple[str, ...] = ()
     dev: str = ""
-    tests: dict[str, str] = {}
+    tests: dict[str, str] = Field(default={})
     limit: Count = 0
     format: str = ""
     train_format: str = ""
@@ -41,15 +41,21 @@ class Synthetic(Values):
 
 
 class ListOps(Values):
-    """Sizes of the generated ListOps corpus, in sentences, and of its expressions."""
+    """Sizes of the generated ListOps corpus, in expressions, and of these, in words and nested operators.
+
+    The test set out of domain has `test` expressions that are longer and deeper than all others.
+    """
 
     train: Positive = 10_000
     dev: Positive = 1000
     test: Positive = 1000
     seed: Count = 0
-    max_length: Positive = 40
-    max_depth: Positive = 4
-    max_arguments: Annotated[int, Field(ge=2)] = 4
+    operators: tuple[str, ...] = ("MIN", "MAX", "MED", "SM")
+    min_length: Positive = 5
+    max_length: Positive = 25
+    min_depth: Positive = 1
+    max_depth: Positive = 3
+    max_arguments: Annotated[int, Field(ge=2)] = 5
 
 
 class Data(Values):

@@ -78,7 +78,7 @@ class Config(Values):
     classifier: Classifier = Classifier()
     estimator: Estimator = Estimator()
     training: Training = Training()
-    sweep: dict[str, tuple[bool | int | float | str, ...]] = {}
+    sweep: dict[str, tuple[bool | int | float | str, ...]] = Field(default={})
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Config":

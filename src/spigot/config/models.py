@@ -105,16 +105,16 @@ class Semantics(Values):
     optimiser: Optimiser = Optimiser(anneal_every=10)
 
 
-Structure = Literal["graphs", "projective", "nonprojective", "gold", "left", "right", "random"]
+Structure = Literal["graphs", "trees", "gold", "left", "right", "random"]
 
 
 class Classifier(Values):
     """The sentence classifier.
 
     Attributes:
-        structure: What it reads beside the words: semantic `graphs` or dependency trees of an intermediate parser
-            (`projective`, `nonprojective`); or trees that are not learned: `gold`, chains to the `left` or `right`,
-            or `random` ones.
+        structure: What it reads beside the words: semantic `graphs` or dependency `trees` of an intermediate parser;
+            or trees that are not learned: `gold` ones, chains in which each word hangs on its neighbour to the `left`
+            or `right`, or `random` ones.
         latent: Whether the parser is trained by the labels alone.
         roles: How many roles latent graphs have.
         reader: How it reads them: each word beside the average of its `heads`, or in `rounds` of messages from

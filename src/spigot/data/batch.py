@@ -27,6 +27,7 @@ class Batch:
         heads: The gold head of each position; 0 at the root and behind the end.
         predicates: Gold predicates; the root is one if there is a top.
         arcs: Gold arcs as (sentence, predicate, argument, role); tops are arcs of the root.
+        labels: The gold class of each sentence, as an index.
 
     Example:
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0))
@@ -43,6 +44,7 @@ class Batch:
     heads: Int[Tensor, "batch n+1"] | None = None
     predicates: Bool[Tensor, "batch n+1"] | None = None
     arcs: Int[Tensor, "arcs 4"] | None = None
+    labels: Int[Tensor, " batch"] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -60,6 +62,7 @@ class Encoded(NamedTuple):
     heads: np.ndarray | None
     predicates: np.ndarray | None
     arcs: np.ndarray | None
+    label: int | None = None
 
     @property
     def length(self) -> int:
@@ -90,8 +93,9 @@ def encode(sentence: Sentence, vocab: Vocab) -> Encoded:
         dtype=np.int64,
     )
     heads = None if sentence.heads is None else np.array((0, *sentence.heads), dtype=np.int64)
+    label = None if sentence.label is None else vocab.class_index.get(sentence.label)
     if sentence.graph is None or not vocab.roles:
-        return Encoded(tokens, heads, None, None)
+        return Encoded(tokens, heads, None, None, label)
     roles, graph = vocab.role_index, sentence.graph
     rare = roles.get(RARE, -1)
     arcs = [(0, top, roles.get(TOP, rare)) for top in graph.tops]
@@ -101,7 +105,7 @@ def encode(sentence: Sentence, vocab: Vocab) -> Encoded:
     known = [arc for arc in arcs if arc[2] >= 0]  # a role that training never saw cannot be learned or found
     predicates = np.zeros(len(forms) + 1, dtype=bool)
     predicates[[*graph.predicates, *(arc[0] for arc in known)]] = True
-    return Encoded(tokens, heads, predicates, np.array(known, dtype=np.int64).reshape(-1, 3))
+    return Encoded(tokens, heads, predicates, np.array(known, dtype=np.int64).reshape(-1, 3), label)
 
 
 def collate(sentences: Sequence[Encoded], seeds: Sequence[int] | None = None) -> Batch:
@@ -128,6 +132,7 @@ def collate(sentences: Sequence[Encoded], seeds: Sequence[int] | None = None) ->
             arcs.append(np.column_stack((np.full(len(sentence.arcs), k), sentence.arcs)))
     trees = all(sentence.heads is not None for sentence in sentences)
     graphs = all(sentence.arcs is not None for sentence in sentences)
+    labels = [sentence.label for sentence in sentences if sentence.label is not None]
     words, lemmas, tags = torch.from_numpy(tokens).unbind()
     return Batch(
         words,
@@ -138,6 +143,7 @@ def collate(sentences: Sequence[Encoded], seeds: Sequence[int] | None = None) ->
         torch.from_numpy(heads) if trees else None,
         torch.from_numpy(predicates) if graphs else None,
         torch.from_numpy(np.concatenate(arcs or [np.zeros((0, 4), np.int64)])) if graphs else None,
+        torch.tensor(labels) if labels and len(labels) == len(sentences) else None,
     )
 
 

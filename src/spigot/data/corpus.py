@@ -1,7 +1,7 @@
 """The sentences of an experiment, tagged as the experiment wants them."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,111 +13,163 @@ from spigot.data.tagger import Tagger, jackknife
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """Training and development data of both tasks.
+class Split:
+    """Sentences that carry one kind of annotation, divided by their use.
 
     Attributes:
-        trees: Sentences with trees to train on.
-        trees_dev: Sentences with trees to look at.
-        graphs: Sentences with graphs to train on.
-        graphs_dev: Sentences with graphs to look at.
-        tests: Test sets with graphs, by name.
-        trees_tests: Test sets with trees, by name.
-        tagger: What tagged them; `None` if the files' own columns are used.
+        train: To learn from.
+        dev: To choose by.
+        tests: To report, by name.
     """
 
-    trees: list[Sentence]
-    trees_dev: list[Sentence]
-    graphs: list[Sentence]
-    graphs_dev: list[Sentence]
-    tests: dict[str, list[Sentence]]
-    trees_tests: dict[str, list[Sentence]]
+    train: list[Sentence] = field(default_factory=list)
+    dev: list[Sentence] = field(default_factory=list)
+    tests: dict[str, list[Sentence]] = field(default_factory=dict)
+
+    def apply(self, change: Callable[[list[Sentence]], list[Sentence]]) -> "Split":
+        """The same division of changed sentences."""
+        tests = {name: change(sentences) for name, sentences in self.tests.items()}
+        return Split(change(self.train), change(self.dev), tests)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What an experiment trains on and is judged by.
+
+    Attributes:
+        trees: Sentences with syntactic trees.
+        graphs: Sentences with semantic graphs.
+        labels: Sentences with classes.
+        tagger: What tagged them; `None` if the files' own columns are used.
+
+    Example:
+        >>> corpus = Corpus(labels=Split(train=[Sentence(("Rain",), label=0)]))
+        >>> [sentence.label for sentence in corpus.labels.train], corpus.trees.train
+        ([0], [])
+    """
+
+    trees: Split = Split()
+    graphs: Split = Split()
+    labels: Split = Split()
     tagger: Tagger | None = None
 
 
-def load_corpus(settings: config.Data, *, tests: bool = False) -> Corpus:
-    """Read, or generate, what an experiment trains on.
+def load_corpus(settings: config.Data) -> Corpus:
+    """Read, or generate, what an experiment trains on; all but the test sets.
 
-    With predicted tags, a tagger is trained on the text of the trees (of the graphs where there are none). Training
-    text that the tagger knows is tagged by jackknifing: each part by a tagger trained on the others.
+    Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
+    text by the tagger, so that a model sees the same kind of tags in training and afterwards.
 
     Args:
-        settings: Where the data are.
-        tests: Whether to load the test sets too.
+        settings: Where the sentences come from.
 
     Example:
-        >>> sizes = config.Synthetic(train=20, dev=5, test=5)
+        >>> sizes = config.Synthetic(train=4, dev=2, test=2)
         >>> corpus = load_corpus(config.Data(source="synthetic", synthetic=sizes, tags="columns"))
-        >>> len(corpus.graphs), corpus.graphs[0].heads is None, corpus.trees[0].graph is None
-        (20, True, True)
+        >>> len(corpus.graphs.train), corpus.trees.train[0].graph is None
+        (4, True)
     """
-    if settings.source == "synthetic":
-        corpus = _generate(settings.synthetic)
-    else:
-        _require(settings)
-        corpus = Corpus(
-            _read(settings, settings.trees.train),
-            _read(settings, (settings.trees.dev,)),
-            _read(settings, settings.graphs.train),
-            _read(settings, (settings.graphs.dev,)),
-            {name: _read(settings, (file,)) for name, file in settings.graphs.tests.items()} if tests else {},
-            {name: _read(settings, (file,)) for name, file in settings.trees.tests.items()} if tests else {},
-        )
-    if not corpus.graphs:
-        raise ValueError(
-            "The experiment has no graphs to train on; set data.graphs.train, or data.source = 'synthetic'."
-        )
-    corpus = replace(
-        corpus,
-        trees=_limited([replace(sentence, graph=None) for sentence in corpus.trees], settings.trees.limit),
-        trees_dev=[replace(sentence, graph=None) for sentence in corpus.trees_dev],
-    )
+    corpus = _loaded(settings, tests=False)
+    corpus = replace(corpus, trees=_limited(corpus.trees, settings.trees.limit))
     if settings.tags == "predicted":
         corpus = _tagged(corpus, settings.folds)
-    return replace(corpus, graphs=_limited(corpus.graphs, settings.graphs.limit))
+    return replace(
+        corpus,
+        graphs=_limited(corpus.graphs, settings.graphs.limit),
+        labels=_limited(corpus.labels, settings.labels.limit),
+    )
+
+
+def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
+    """Read, or generate, what an experiment is judged by: development and test sets, without training text.
+
+    Args:
+        settings: Where the sentences come from.
+        tagger: The one that came out of the training; `None` where the files' own columns are used.
+
+    Example:
+        >>> sizes = config.Synthetic(train=4, dev=2, test=3)
+        >>> corpus = load_tests(config.Data(source="synthetic", synthetic=sizes, tags="columns"), None)
+        >>> len(corpus.graphs.train), len(corpus.graphs.dev), len(corpus.graphs.tests["ood"])
+        (0, 2, 3)
+    """
+    unread = {task: getattr(settings, task).model_copy(update={"train": ()}) for task in ("trees", "graphs", "labels")}
+    corpus = _loaded(settings.model_copy(update=unread), tests=True)
+    parts = (replace(part, train=[]) for part in (corpus.trees, corpus.graphs, corpus.labels))
+    if tagger is None:
+        return Corpus(*parts)
+    return Corpus(*(part.apply(lambda sentences: _annotated(sentences, tagger)) for part in parts), tagger)
+
+
+def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
+    corpus = _sentences(settings, tests)
+    # A model of trees does not look at graphs that stand beside them, and so on.
+    return replace(
+        corpus,
+        trees=corpus.trees.apply(lambda some: [replace(sentence, graph=None, label=None) for sentence in some]),
+        graphs=corpus.graphs.apply(lambda some: [replace(sentence, label=None) for sentence in some]),
+        labels=replace(corpus.labels, train=[replace(sentence, graph=None) for sentence in corpus.labels.train]),
+    )
+
+
+def _sentences(settings: config.Data, tests: bool) -> Corpus:
+    match settings.source:
+        case "synthetic":
+            return _generate(settings.synthetic)
+        case "listops":
+            from spigot.data import listops
+
+            made = listops.splits(ood=settings.listops.test, **settings.listops.model_dump())
+            return Corpus(labels=Split(made.train, made.dev, {"id": made.test, "ood": made.ood}))
+        case "files":
+            _require(settings)
+            parts = (_read(settings, files, tests) for files in (settings.trees, settings.graphs, settings.labels))
+            return Corpus(*parts)
 
 
 def _tagged(corpus: Corpus, folds: int) -> Corpus:
-    known = corpus.trees or corpus.graphs
-    tagger, lemmatiser = Tagger.train(known), Lemmatiser()
-    noisy = {sentence.forms: sentence for sentence in lemmatiser.lemmatise(jackknife(known, folds=folds))}
+    known = corpus.trees.train or corpus.graphs.train
+    if not known:
+        raise ValueError(
+            "data.tags = 'predicted' needs tagged sentences to train the tagger on; give data.trees or data.graphs, or "
+            "set data.tags = 'columns'."
+        )
+    tagger = Tagger.train(known)
+    noisy = {sentence.forms: sentence for sentence in Lemmatiser().lemmatise(jackknife(known, folds=folds))}
 
-    def unseen(sentences: Iterable[Sentence]) -> list[Sentence]:
-        return list(lemmatiser.lemmatise(tagger.tag(sentences)))
+    def train(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
+        fresh = iter(_annotated((sentence for sentence in sentences if sentence.forms not in noisy), tagger))
+        for sentence in sentences:
+            twin = noisy.get(sentence.forms)
+            yield next(fresh) if twin is None else replace(sentence, tags=twin.tags, lemmas=twin.lemmas)
 
-    def train(sentences: Sequence[Sentence]) -> list[Sentence]:
-        fresh = iter(unseen(sentence for sentence in sentences if sentence.forms not in noisy))
-        seen = (noisy.get(sentence.forms) for sentence in sentences)
-        return [
-            next(fresh) if twin is None else replace(sentence, tags=twin.tags, lemmas=twin.lemmas)
-            for sentence, twin in zip(sentences, seen, strict=True)
-        ]
+    def tag(part: Split) -> Split:
+        return Split(list(train(part.train)), _annotated(part.dev, tagger))
 
-    return Corpus(
-        train(corpus.trees),
-        unseen(corpus.trees_dev),
-        train(corpus.graphs),
-        unseen(corpus.graphs_dev),
-        {name: unseen(sentences) for name, sentences in corpus.tests.items()},
-        {name: unseen(sentences) for name, sentences in corpus.trees_tests.items()},
-        tagger,
-    )
+    return Corpus(tag(corpus.trees), tag(corpus.graphs), tag(corpus.labels), tagger)
+
+
+def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:
+    return list(Lemmatiser().lemmatise(tagger.tag(sentences)))
 
 
 def _generate(sizes: config.Synthetic) -> Corpus:
-    """The built-in corpus: trees and graphs of different sentences, as the paper assumes no overlap."""
+    """The built-in corpus: graphs of other sentences than trees and labels, as the paper assumes no overlap."""
     from spigot.data.synthetic import splits
 
-    half = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
-    trees = [replace(sentence, graph=None) for sentence in half.train[: sizes.train]]
-    graphs = [replace(sentence, heads=None, relations=None) for sentence in half.train[sizes.train :]]
-    tests = {"id": half.test, "ood": half.ood}
-    return Corpus(trees, half.dev, graphs, half.dev, tests, tests)
+    made = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
+    first, second = made.train[: sizes.train], made.train[sizes.train :]
+    tests = {"id": made.test, "ood": made.ood}
+    return Corpus(
+        trees=Split(first, made.dev, tests),
+        graphs=Split([replace(sentence, heads=None, relations=None) for sentence in second], made.dev, tests),
+        labels=Split(first, made.dev, tests),
+    )
 
 
 def _require(settings: config.Data) -> None:
     """Say that a file is missing before the first hour of training, not after the last."""
-    for task in (settings.trees, settings.graphs):
+    for task in (settings.trees, settings.graphs, settings.labels):
         for name in filter(None, (*task.train, task.dev, *task.tests.values(), settings.vectors)):
             path = settings.path(name)
             if not path.exists():
@@ -126,13 +178,20 @@ def _require(settings: config.Data) -> None:
                 raise FileNotFoundError(f"{path} is missing (looked for {name} in {start}). {hint}")
 
 
-def _read(settings: config.Data, names: Sequence[str]) -> list[Sentence]:
-    return [sentence for name in names if name for sentence in read(settings.path(name))]
+def _read(settings: config.Data, files: config.Files, tests: bool) -> Split:
+    def some(names: Sequence[str], format: str) -> list[Sentence]:
+        return [sentence for name in names if name for sentence in read(settings.path(name), format or None)]
+
+    return Split(
+        some(files.train, files.train_format or files.format),
+        some((files.dev,), files.format),
+        {name: some((file,), files.format) for name, file in files.tests.items()} if tests else {},
+    )
 
 
-def _limited(sentences: list[Sentence], limit: int) -> list[Sentence]:
+def _limited(part: Split, limit: int) -> Split:
     """The first few of an order that is the same for every experiment, so that larger sets contain smaller ones."""
-    if not limit or limit >= len(sentences):
-        return sentences
-    chosen = np.random.default_rng(0).permutation(len(sentences))[:limit]
-    return [sentences[k] for k in sorted(chosen.tolist())]
+    if not limit or limit >= len(part.train):
+        return part
+    chosen = np.random.default_rng(0).permutation(len(part.train))[:limit]
+    return replace(part, train=[part.train[k] for k in sorted(chosen.tolist())])

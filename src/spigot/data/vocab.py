@@ -34,6 +34,7 @@ class Vocab:
         tags: Part-of-speech tags.
         roles: Roles of the graphs: TOP, the frequent ones, and one for the rest if there are rare ones.
         deterministic: Those of them (as indices) that no training predicate uses twice.
+        classes: The labels of sentences.
 
     Example:
         >>> vocab = Vocab.of([Sentence(("Rain", "fell"), lemmas=("rain", "fall"), tags=("NN", "VBD"))])
@@ -49,6 +50,7 @@ class Vocab:
     tags: tuple[str, ...]
     roles: tuple[str, ...] = ()
     deterministic: tuple[int, ...] = ()
+    classes: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, sentences: Iterable[Sentence], *, rare_role: int = 0, also: Iterable[str] = ()) -> "Vocab":
@@ -64,10 +66,13 @@ class Vocab:
         tags: Counter[str] = Counter()
         roles: Counter[str] = Counter()
         uses: list[Counter[tuple[int, str]]] = []
+        classes: set[int] = set()
         for sentence in sentences:
             words.update(form.lower() for form in sentence.forms)
             lemmas.update(lemma.lower() for lemma in sentence.lemmas or sentence.forms)
             tags.update(sentence.tags or ())
+            if sentence.label is not None:
+                classes.add(sentence.label)
             if sentence.graph is not None:
                 arcs = [(arc.predicate, arc.role) for arc in sentence.graph.arcs]
                 arcs += [(0, TOP) for _ in sentence.graph.tops]
@@ -92,6 +97,7 @@ class Vocab:
             tags=SPECIAL + tuple(sorted(tags)),
             roles=names,
             deterministic=tuple(k for role, k in index.items() if role not in repeated),
+            classes=tuple(sorted(classes)),
         )
 
     @cached_property
@@ -113,6 +119,11 @@ class Vocab:
     def role_index(self) -> dict[str, int]:
         """The index of each role."""
         return {role: k for k, role in enumerate(self.roles)}
+
+    @cached_property
+    def class_index(self) -> dict[int, int]:
+        """The index of each label."""
+        return {label: k for k, label in enumerate(self.classes)}
 
     def to_json(self) -> str:
         """All of it as text; `from_json` reads it back."""

@@ -44,6 +44,7 @@ class BatchEncoder(nn.Module):
             settings.word_dropout,
             settings.drop_all,
             vectors,
+            settings.fixed_vectors,
         )
         self.lstm = BiLSTM(
             sum(dims),
@@ -51,8 +52,9 @@ class BatchEncoder(nn.Module):
             settings.layers,
             interleaved=settings.interleaved,
             dropout=settings.dropout,
+            input_dropout=settings.input_dropout,
         )
-        self.outputs = 2 * settings.hidden
+        self.outputs = self.lstm.outputs
 
     def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
         """States of positions 0 to n.

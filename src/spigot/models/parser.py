@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from spigot.config import Config
 from spigot.data.batch import Batch, collate, encode
@@ -10,8 +11,9 @@ from spigot.data.lemmas import Lemmatiser
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagger import Tagger
 from spigot.data.vocab import Vocab
-from spigot.models.joint import JointParser
+from spigot.models.joint import AbstractJoint
 from spigot.models.syntax import tree_heads
+from spigot.types import Parts
 
 CHUNK = 2048
 """Sentences held at a time: enough to sort by length, few enough that memory stays flat."""
@@ -23,6 +25,7 @@ class Parser:
 
     Example:
         >>> from spigot.config import make_config
+        >>> from spigot.models.joint import JointParser
         >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))])
         >>> config = make_config({"data": {"tags": "columns"}})
         >>> parser = Parser(config, vocab, JointParser(config, vocab))
@@ -32,14 +35,14 @@ class Parser:
 
     config: Config
     vocab: Vocab
-    model: JointParser
+    model: AbstractJoint
     tagger: Tagger | None = None
 
     def parse(self, sentences: Iterable[Sentence], *, tokens: int = 2048, tagged: bool = False) -> Iterator[Sentence]:
-        """The same sentences in the same order, with the system's tree and graph.
+        """The same sentences in the same order, with the system's trees, graphs and classes: whatever it finds.
 
         Args:
-            sentences: What to parse. Trees and graphs they have are not looked at; those the system gives replace them.
+            sentences: What to parse. Annotation they have is not looked at; what the system finds replaces it.
             tokens: Positions in a batch, padding included.
             tagged: Whether the sentences have the tags and lemmas of this system already.
         """
@@ -49,48 +52,54 @@ class Parser:
 
     def _parse_chunk(self, sentences: list[Sentence], tokens: int, tagged: bool) -> list[Sentence]:
         ready = sentences if tagged else self._annotated(sentences)
-        encoded = [encode(sentence.without_annotation(), self.vocab) for sentence in ready]
+        encoded = [encode(self._visible(sentence), self.vocab) for sentence in ready]
         order = sorted(range(len(sentences)), key=lambda k: len(sentences[k]))
         parsed: dict[int, Sentence] = {}
         for group in _groups(order, [len(sentence) for sentence in sentences], tokens, len(self.vocab.roles)):
-            batch = collate([encoded[k] for k in group])
-            for k, (heads, graph) in zip(group, self._decode(batch), strict=True):
-                parsed[k] = self._answer(sentences[k], ready[k], heads, graph)
+            for k, found in zip(group, self._decode(collate([encoded[k] for k in group])), strict=True):
+                given = sentences[k]
+                tags, lemmas = given.tags or ready[k].tags, given.lemmas or ready[k].lemmas
+                parsed[k] = replace(given, tags=tags, lemmas=lemmas, **found)
         return [parsed[k] for k in range(len(sentences))]
 
-    def _answer(self, given: Sentence, ready: Sentence, heads: tuple[int, ...] | None, graph: Graph) -> Sentence:
-        tree = {} if heads is None else {"heads": heads, "relations": None}
-        return replace(
-            given,
-            tags=given.tags or ready.tags,
-            lemmas=given.lemmas or ready.lemmas,
-            graph=graph,
-            **tree,
-        )
+    def _visible(self, sentence: Sentence) -> Sentence:
+        """What the system may look at; gold trees only if it is built to read them."""
+        reads_gold = self.config.task == "classification" and self.config.classifier.structure == "gold"
+        return replace(sentence.without_annotation(), heads=sentence.heads if reads_gold else None)
 
-    def _decode(self, batch: Batch) -> list[tuple[tuple[int, ...] | None, Graph]]:
-        """Heads and graph of each sentence of a batch."""
-        tree, z, _ = self.model.parse(batch)
-        heads = None if tree is None else tree_heads(tree).tolist()
+    def _decode(self, batch: Batch) -> list[dict[str, Any]]:
+        """What is found in each sentence of a batch, by the name of the field it belongs to."""
+        answer = self.model.parse(batch)
+        found: list[dict[str, Any]] = [{} for _ in range(len(batch))]
+        lengths = batch.lengths.tolist()
+        if answer.tree is not None:
+            for fields, heads, length in zip(found, tree_heads(answer.tree).tolist(), lengths, strict=True):
+                fields.update(heads=tuple(heads[1 : length + 1]), relations=None)
+        if answer.graph is not None:
+            for fields, graph in zip(found, self._graphs(answer.graph, lengths), strict=True):
+                fields.update(graph=graph)
+        if answer.probabilities is not None:
+            best = answer.probabilities.argmax(-1).tolist()
+            for fields, row, k in zip(found, answer.probabilities.tolist(), best, strict=True):
+                fields.update(label=self.vocab.classes[k], probabilities=tuple(row))
+        return found
+
+    def _graphs(self, z: Parts, lengths: list[int]) -> list[Graph]:
         arcs = z[..., 0].clone()
         on = arcs.diagonal(dim1=1, dim2=2)
         predicates = on.tolist()
         on.zero_()
         found = arcs.nonzero()
         roles = z[found[:, 0], found[:, 1], found[:, 2], 1:].argmax(-1) if len(found) else found[:, 0]
-        lists: list[list[Arc]] = [[] for _ in range(len(batch))]
-        tops: list[list[int]] = [[] for _ in range(len(batch))]
+        lists: list[list[Arc]] = [[] for _ in lengths]
+        tops: list[list[int]] = [[] for _ in lengths]
         for (k, head, argument), role in zip(found.tolist(), roles.tolist(), strict=True):
             if head == 0:
                 tops[k].append(argument)
             else:
                 lists[k].append(Arc(head, argument, self.vocab.roles[role]))
-        answers = []
-        for k, length in enumerate(batch.lengths.tolist()):
-            marked = [i for i in range(1, length + 1) if predicates[k][i]]
-            words = None if heads is None else tuple(heads[k][1 : length + 1])
-            answers.append((words, Graph.of(lists[k], tops[k], marked)))
-        return answers
+        marked = ([i for i in range(1, n + 1) if predicates[k][i]] for k, n in enumerate(lengths))
+        return [Graph.of(*parts) for parts in zip(lists, tops, marked, strict=True)]
 
     def _annotated(self, sentences: list[Sentence]) -> list[Sentence]:
         if self.tagger is None:

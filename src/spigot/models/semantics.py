@@ -82,16 +82,19 @@ class SemanticParser(nn.Module):
         self.arcs = PairScorer(width, settings.mlp, settings.mlp_layers)
         self.labels = PairScorer(width, settings.mlp, settings.mlp_layers, outputs=len(vocab.roles))
 
-    def forward(self, batch: Batch, pruner: ArcPruner | None, z: Parts | None = None) -> Scored:
+    def forward(
+        self, batch: Batch, pruner: ArcPruner | None, z: Parts | None = None, *, noisy: bool = True
+    ) -> Scored:
         """Score the surviving parts.
 
         Args:
             batch: The sentences.
             pruner: The learned pruner, if there is one.
             z: Arcs of the syntactic trees, if the parser reads heads.
+            noisy: Whether words are dropped in training; not where the parser stands inside another model.
         """
         surviving = self.surviving(batch, pruner)
-        states = self.encoder(batch)
+        states = self.encoder(batch, noisy=noisy)
         if z is not None:
             states = head_features(states, z)
         pairs = surviving.nonzero()

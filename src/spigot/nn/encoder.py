@@ -3,13 +3,17 @@
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from spigot.nn.noise import locked_dropout, uniform
+from spigot.nn.noise import dropout, locked_dropout, uniform
 
 UNKNOWN, ROOT, END = 0, 1, 2
 """The first indices of every table. Each sentence stands between the root symbol and the end symbol."""
+
+
+INPUT_STREAM = 64
+"""Of the random numbers of a sentence, those that decide about inputs; streams 1 to 63 belong to the layers."""
 
 
 class TokenEmbedding(nn.Module):
@@ -24,6 +28,7 @@ class TokenEmbedding(nn.Module):
         alpha: $\alpha$.
         drop_all: Whether a dropped word takes its lemma and tag along.
         vectors: Initial word vectors; rows that are all zero keep their random start.
+        fixed: Whether words that have a vector keep it.
 
     Example:
         >>> embed = TokenEmbedding((5, 5, 4), (8, 2, 2), torch.zeros(5), alpha=0.25)
@@ -33,6 +38,7 @@ class TokenEmbedding(nn.Module):
     """
 
     chance: Float[Tensor, " words"]
+    learned: Bool[Tensor, " words"] | None
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class TokenEmbedding(nn.Module):
         alpha: float,
         drop_all: bool = False,
         vectors: Float[Tensor, "words d"] | None = None,
+        fixed: bool = False,
     ) -> None:
         super().__init__()
         # Sparse: a step changes the few rows it saw, as the published program did, at a tenth of the cost.
@@ -59,6 +66,10 @@ class TokenEmbedding(nn.Module):
         chance = alpha / (alpha + counts.float()) if alpha else torch.zeros_like(counts, dtype=torch.float32)
         chance[ROOT] = chance[END] = 0
         self.register_buffer("chance", chance)
+        # In the state, not only in memory: whoever loads the model may not have the vectors.
+        self.register_buffer("learned", torch.ones(sizes[0], dtype=torch.bool) if fixed else None)
+        if self.learned is not None and vectors is not None:
+            self.learned.copy_(~vectors.any(-1))
 
     def forward(
         self,
@@ -73,7 +84,10 @@ class TokenEmbedding(nn.Module):
             dropped = uniform(seeds, words.shape[1], stream=0) < self.chance[words]
             for k in (0, 1, 2) if self.drop_all else (0,):
                 indices[k] = indices[k].masked_fill(dropped, UNKNOWN)
-        return torch.cat([table(indices[k]) for k, table in zip(self.used, self.tables, strict=True)], -1)
+        found = [table(indices[k]) for k, table in zip(self.used, self.tables, strict=True)]
+        if self.learned is not None and self.used[0] == 0:
+            found[0] = torch.where(self.learned[indices[0]].unsqueeze(-1), found[0], found[0].detach())
+        return torch.cat(found, -1)
 
 
 class BiLSTM(nn.Module):
@@ -82,10 +96,14 @@ class BiLSTM(nn.Module):
     Args:
         inputs: Length of an input vector.
         hidden: Units of each direction; a state is twice as long.
-        layers: How many layers.
+        layers: How many layers; with none the inputs are the states.
         interleaved: Whether a layer reads both directions of the one below. Otherwise the directions are two
             independent stacks, as in the published program.
         dropout: Rate of the locked dropout on the inputs, between interleaved layers and on the states.
+        input_dropout: Rate of the dropout on each position's input.
+
+    Attributes:
+        outputs: Length of a state.
 
     Example:
         >>> states = BiLSTM(4, 3)(torch.zeros(2, 5, 4), torch.tensor([5, 2]))
@@ -94,16 +112,26 @@ class BiLSTM(nn.Module):
     """
 
     def __init__(
-        self, inputs: int, hidden: int, layers: int = 2, *, interleaved: bool = False, dropout: float = 0.0
+        self,
+        inputs: int,
+        hidden: int,
+        layers: int = 2,
+        *,
+        interleaved: bool = False,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if interleaved:
+        self.outputs = 2 * hidden if layers else inputs
+        if not layers:
+            widths, depth = [], 0
+        elif interleaved:
             widths, depth = [inputs] + [2 * hidden] * (layers - 1), 1
         else:
             widths, depth = [inputs], layers
         self.forward_layers = nn.ModuleList(nn.LSTM(width, hidden, depth) for width in widths)
         self.backward_layers = nn.ModuleList(nn.LSTM(width, hidden, depth) for width in widths)
-        self.dropout = dropout
+        self.dropout, self.input_dropout = dropout, input_dropout
         for name, values in self.named_parameters():
             if "weight" in name:
                 nn.init.xavier_uniform_(values)
@@ -121,7 +149,8 @@ class BiLSTM(nn.Module):
         """States of all positions; what stands behind a sentence's length does not reach the states before it."""
         time = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(-1)
         mirror = torch.where(time < lengths, lengths - 1 - time, time).unsqueeze(-1)
-        states = locked_dropout(inputs.transpose(0, 1), seeds, self.dropout, stream=1)
+        states = dropout(inputs.transpose(0, 1), seeds, self.input_dropout, stream=INPUT_STREAM)
+        states = locked_dropout(states, seeds, self.dropout, stream=1)
         for k, (right, left) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
             turned = states.gather(0, mirror.expand_as(states))
             onwards, back = right(states.contiguous())[0], left(turned)[0]

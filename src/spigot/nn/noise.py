@@ -47,6 +47,25 @@ def locked_dropout(
     return states * (kept.to(states.dtype) / (1 - rate))
 
 
+def dropout(
+    states: Float[Tensor, "time batch d"], seeds: Int[Tensor, " batch"] | None, rate: float, stream: int
+) -> Float[Tensor, "time batch d"]:
+    """Leave out units of every position on its own, and scale the others up.
+
+    What is left out at a position does not depend on how far the batch is padded.
+
+    Example:
+        >>> dropped = dropout(torch.ones(4, 1, 8), torch.tensor([5]), 0.5, stream=0)
+        >>> bool((dropped[0] == dropped[3]).all()), sorted(set(dropped.flatten().tolist()))
+        (False, [0.0, 2.0])
+    """
+    if seeds is None or rate == 0:
+        return states
+    time, batch, units = states.shape
+    kept = uniform(seeds, time * units, stream).view(batch, time, units).transpose(0, 1) >= rate
+    return states * (kept.to(states.dtype) / (1 - rate))
+
+
 def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -17,7 +17,7 @@ from spigot.config import Config, resolved_config
 from spigot.data.files import written
 from spigot.data.tagger import Tagger
 from spigot.data.vocab import Vocab
-from spigot.models.joint import JointParser
+from spigot.models.joint import joint_model
 from spigot.models.parser import Parser
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
@@ -33,6 +33,7 @@ def load(run: str | os.PathLike[str]) -> Parser:
     Example:
         >>> import tempfile
         >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> from spigot.models.joint import JointParser
         >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> vocab, config = Vocab.of([rain]), resolved_config({"data": {"tags": "columns"}})
         >>> folder = Path(tempfile.mkdtemp())
@@ -60,7 +61,7 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
     except (ValueError, TypeError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None
     tagger = Tagger.load(folder / TAGGER) if config.data.tags == "predicted" else None
-    return Parser(config, vocab, JointParser(config, vocab), tagger)
+    return Parser(config, vocab, joint_model(config, vocab), tagger)
 
 
 def save_start(folder: Path, parser: Parser) -> None:

@@ -5,29 +5,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import torch
+import numpy as np
 from torch import Tensor, nn
 
-from spigot.config import Config
 from spigot.data.batch import Encoded, bucketed, collate, encode, task_order
 from spigot.data.corpus import Corpus
 from spigot.data.sentence import Sentence
-from spigot.evaluation.metrics import graph_counts, tree_counts
 from spigot.models.parser import Parser
+from spigot.training.development import Development
 from spigot.training.distributed import share, total
 from spigot.training.optimiser import ModelOptimiser
-
-LF, UF, UAS = "LF", "UF", "UAS"
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A part of a training: the tasks it mixes, its length, and the dev score it is judged by."""
-
-    name: str
-    tasks: tuple[str, ...]
-    epochs: int
-    measure: str | None = None
+from spigot.training.plan import Phase, phases
 
 
 @dataclass(frozen=True)
@@ -74,6 +62,7 @@ class Progress:
     best: float = -math.inf
     best_epoch: int = -1
     history: list[dict[str, Any]] = field(default_factory=list)
+    structures: list[Any] = field(default_factory=list)
     seconds: float = 0.0
     done: bool = False
 
@@ -100,10 +89,11 @@ class Trainer:
 
     Example:
         >>> from spigot.config import make_config
+        >>> from spigot.data.corpus import Split
         >>> from spigot.data.sentence import Arc, Graph
         >>> from spigot.training.run import build
         >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> corpus = Corpus([], [], [rain], [rain], {}, {})
+        >>> corpus = Corpus(graphs=Split([rain], [rain]))
         >>> config = make_config({"system": "neurboparser", "data": {"tags": "columns"}, "training": {"epochs": 2}})
         >>> trainer = Trainer(build(config, corpus), corpus)
         >>> [(step.phase, step.epoch) for step in trainer.steps()]
@@ -113,18 +103,14 @@ class Trainer:
     def __init__(self, parser: Parser, corpus: Corpus) -> None:
         self.parser, self.corpus, self.config = parser, corpus, parser.config
         model = parser.model
-        self.optimisers = {"semantics": ModelOptimiser(model.semantics, self.config.semantics.optimiser)}
-        if model.syntax is not None:
-            self.optimisers["syntax"] = ModelOptimiser(model.syntax, self.config.syntax.optimiser)
-        if model.pruner is not None:
-            self.optimisers["pruner"] = ModelOptimiser(model.pruner, self.config.semantics.pruning.optimiser)
+        self.optimisers = {name: ModelOptimiser(part, settings) for name, (part, settings) in model.parts().items()}
         self.phases = phases(self.config)
         self.progress = Progress()
         self.best: dict[str, Tensor] = {}
-        graphs = [encode(sentence, parser.vocab) for sentence in corpus.graphs]
-        self._data: dict[str, list[Encoded]] = {"semantics": graphs, "pruner": graphs, "syntax": self._trees()}
-        self._require_data()
-        model.semantics.seen.learn(graphs)
+        self._development = Development(parser, corpus)
+        self._data = self._encoded()
+        if model.semantics is not None and self._data.get("semantics"):
+            model.semantics.seen.learn(self._data["semantics"])
 
     def steps(self) -> Iterator[Step]:
         """Train from where `progress` stands to the end."""
@@ -132,7 +118,7 @@ class Trainer:
             phase = self.phases[self.progress.phase]
             while self.progress.epoch < phase.epochs and not self._patience_is_over(phase):
                 yield from self._epoch(phase)
-            if phase.measure == UAS and self.best:
+            if phase.measure is not None and self.best and phase is not self.phases[-1]:
                 self.load_model(self.best)  # what follows builds on the best parser, not on the last
             self.progress = replace(
                 self.progress, phase=self.progress.phase + 1, epoch=0, step=0, best=-math.inf, best_epoch=-1
@@ -141,11 +127,12 @@ class Trainer:
 
     def _epoch(self, phase: Phase) -> Iterator[Step]:
         progress, seed = self.progress, (self.config.seed, self.progress.phase, self.progress.epoch)
-        batches = {
-            task: bucketed([sentence.length for sentence in self._data[task]], self.config.training.batch, (*seed, k))
-            for k, task in enumerate(phase.tasks)
-        }
-        sizes = {task: len(self._data[task]) for task in phase.tasks}
+        batches, sizes = {}, {}
+        for k, task in enumerate(phase.tasks):
+            chosen = self._drawn(phase, task, seed)
+            lengths = [self._data[task][i].length for i in chosen]
+            groups = bucketed(lengths, self.config.training.batch, (*seed, k))
+            batches[task], sizes[task] = [[chosen[i] for i in group] for group in groups], len(chosen)
         order = list(task_order(sizes, {task: len(groups) for task, groups in batches.items()}, (*seed, 7)))
         for optimiser in self.optimisers.values():
             optimiser.set_epoch(progress.epoch)
@@ -171,6 +158,14 @@ class Trainer:
                 step = self._finish_epoch(phase, step)
             yield step
 
+    def _drawn(self, phase: Phase, task: str, seed: tuple[int, ...]) -> list[int]:
+        """The sentences of a task that an epoch uses: all, or a fresh part of the intermediate ones."""
+        size, share = len(self._data[task]), self.config.training.share
+        if share == 1 or len(phase.tasks) < 2 or task == self.config.end:
+            return list(range(size))
+        order = np.random.default_rng([*seed, 11]).permutation(size)
+        return sorted(order[: max(1, round(share * size))].tolist())
+
     def _update(self, phase: Phase, task: str, group: Sequence[int]) -> float:
         """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes."""
         for optimiser in self.optimisers.values():
@@ -186,7 +181,7 @@ class Trainer:
                 loss.backward()
         value = total(value)
         self._check_finite(value, f"{task} loss", phase)
-        for name in _trained_by(task):
+        for name in (task, self.config.intermediate) if task == self.config.end else (task,):
             if name in self.optimisers:
                 self._check_finite(self.optimisers[name].step(), f"gradient of the {name} model", phase)
         return value
@@ -202,11 +197,11 @@ class Trainer:
         weight = self.config.training.end_weight
         if weight is None or len(phase.tasks) < 2:
             return 1.0
-        return weight if task == "semantics" else 1 - weight
+        return weight if task == self.config.end else 1 - weight
 
     def _finish_epoch(self, phase: Phase, step: Step) -> Step:
         progress = self.progress
-        dev = self.dev_scores(phase)
+        dev, progress.structures = self._development.scores(phase, progress.structures)
         # Without development data the last parameters are the best.
         score = progress.best if phase.measure is None else dev.get(phase.measure)
         is_best = score is None or score > progress.best
@@ -216,42 +211,6 @@ class Trainer:
         progress.history.append({"phase": phase.name, "epoch": progress.epoch + 1, **dev})
         progress.epoch, progress.step = progress.epoch + 1, 0
         return replace(step, dev=dev, is_best=is_best)
-
-    def dev_scores(self, phase: Phase) -> dict[str, float]:
-        """What the development data say, in per cent."""
-        scores = {}
-        if phase.measure == LF and self.corpus.graphs_dev:
-            predicted = list(self.parser.parse(self.corpus.graphs_dev, tagged=True))
-            scores[LF] = 100 * graph_counts(self.corpus.graphs_dev, predicted).f1()
-            scores[UF] = 100 * graph_counts(self.corpus.graphs_dev, predicted, labelled=False).f1()
-        if phase.measure is not None and self.parser.model.syntax is not None and self.corpus.trees_dev:
-            predicted = list(self.parser.parse(self.corpus.trees_dev, tagged=True))
-            scores[UAS] = 100 * tree_counts(self.corpus.trees_dev, predicted).accuracy()
-        if phase.name == "pruner":
-            scores.update(self.pruning_scores())
-        return scores
-
-    @torch.no_grad()
-    def pruning_scores(self) -> dict[str, float]:
-        """What pruning leaves on the development data: labelled parts and arcs a token, and its recall."""
-        model, vocab = self.parser.model, self.parser.vocab
-        arcs = parts = tokens = gold = found = 0
-        encoded = sorted((encode(s, vocab) for s in self.corpus.graphs_dev), key=lambda s: s.length)
-        for start in range(0, len(encoded), 64):
-            batch = collate(encoded[start : start + 64])
-            kept = model.semantics.surviving(batch, model.pruner)
-            roles = model.semantics.seen.labels(batch, kept.nonzero())
-            arcs, parts = arcs + int(kept.sum()), parts + int(roles.sum())
-            tokens += int(batch.lengths.sum())
-            assert batch.arcs is not None
-            sentence, head, argument, role = batch.arcs.unbind(-1)
-            allowed = model.semantics.seen.roles[batch.tags[sentence, head], batch.tags[sentence, argument], role]
-            gold, found = gold + len(batch.arcs), found + int((kept[sentence, head, argument] & allowed).sum())
-        return {
-            "arcs_a_token": arcs / max(tokens, 1),
-            "parts_a_token": parts / max(tokens, 1),
-            "recall": 100 * found / max(gold, 1),
-        }
 
     def load_model(self, values: dict[str, Tensor]) -> None:
         """Put saved parameters in place."""
@@ -263,40 +222,41 @@ class Trainer:
             return False
         return self.progress.epoch - 1 - self.progress.best_epoch >= patience
 
-    def _trees(self) -> list[Encoded]:
+    def _encoded(self) -> dict[str, list[Encoded]]:
+        """The training sentences of every task that occurs, as integers."""
+        wanted = {task for phase in self.phases for task in phase.tasks}
+        graphs = self.corpus.graphs.train if self.parser.model.semantics is not None else []
+        sentences = {
+            "semantics": graphs,
+            "pruner": graphs,
+            "syntax": self._trees() if "syntax" in wanted else [],
+            "classifier": [sentence for sentence in self.corpus.labels.train if sentence.label is not None],
+        }
+        for task in wanted:
+            if not sentences[task]:
+                raise ValueError(self._nothing_for(task))
+        keep = {*wanted, "semantics"} if not self.config.is_latent else wanted
+        return {task: [encode(s, self.parser.vocab) for s in sentences[task]] for task in sorted(keep)}
+
+    def _trees(self) -> list[Sentence]:
         """Training trees the parser can produce: without crossing arcs, with one root if it must have one."""
-        sentences = self.corpus.trees if self.parser.model.syntax is not None else []
+        sentences = self.corpus.trees.train
         if self.config.syntax.trees == "projective":
             sentences = [sentence for sentence in sentences if is_projective(sentence)]
         if self.config.syntax.single_root:
             sentences = [sentence for sentence in sentences if (sentence.heads or ()).count(0) == 1]
-        return [encode(sentence, self.parser.vocab) for sentence in sentences]
+        return sentences
 
-    def _require_data(self) -> None:
-        if any("syntax" in phase.tasks for phase in self.phases) and not self._data["syntax"]:
-            raise ValueError(
-                f"None of the {len(self.corpus.trees)} training trees is one the syntactic parser can produce "
+    def _nothing_for(self, task: str) -> str:
+        if task == "syntax":
+            return (
+                f"None of the {len(self.corpus.trees.train)} training trees is one the syntactic parser can produce "
                 f"(trees = {self.config.syntax.trees!r}, single_root = {self.config.syntax.single_root}). Set "
-                "data.trees.train, or system = 'neurboparser', which has no syntax."
+                "data.trees.train, or a system that has no syntax."
             )
-
-
-def phases(config: Config) -> list[Phase]:
-    """What an experiment trains, in order.
-
-    Example:
-        >>> from spigot.config import make_config
-        >>> [(phase.name, phase.tasks) for phase in phases(make_config({"system": "spigot"}))]
-        [('pruner', ('pruner',)), ('joint', ('syntax', 'semantics'))]
-    """
-    plan = []
-    if config.semantics.pruning.learned:
-        plan.append(Phase("pruner", ("pruner",), config.semantics.pruning.epochs))
-    if config.intermediate == "syntax" and config.training.pretrain and not config.training.syntax_from:
-        plan.append(Phase("syntax", ("syntax",), config.training.pretrain, UAS))
-    both = config.system not in ("neurboparser", "pipeline")
-    tasks = ("syntax", "semantics") if both else ("semantics",)
-    return [*plan, Phase("joint" if both else "semantics", tasks, config.training.epochs, LF)]
+        kind = "labelled sentences" if task == "classifier" else "graphs"
+        place = "labels" if task == "classifier" else "graphs"
+        return f"The experiment has no {kind} to train on; set data.{place}.train, or data.source = 'synthetic'."
 
 
 def is_projective(sentence: Sentence) -> bool:
@@ -316,11 +276,6 @@ def is_projective(sentence: Sentence) -> bool:
             return False
         open_ends.append(right)
     return True
-
-
-def _trained_by(task: str) -> tuple[str, ...]:
-    """The models a task's loss updates; the end task's reaches through the layer."""
-    return ("semantics", "syntax") if task == "semantics" else (task,)
 
 
 def progress_to_dict(progress: Progress) -> dict[str, Any]:

@@ -4,24 +4,30 @@ import json
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any, TypeAlias
 
 import torch
 
 from spigot.config import Config
-from spigot.data.corpus import Corpus, load_corpus
+from spigot.data.corpus import Corpus, Split, load_corpus, load_tests
 from spigot.data.formats import write
-from spigot.data.vocab import Vocab, read_vectors
+from spigot.data.sentence import Sentence
+from spigot.data.vocab import TOP, Vocab, read_vectors
+from spigot.evaluation.induced import Induced, describe
+from spigot.evaluation.labels import score_labels
 from spigot.evaluation.metrics import score_graphs, score_trees
-from spigot.models.joint import JointParser
+from spigot.models.joint import joint_model
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
+
+_Measure: TypeAlias = Callable[[list[Sentence], list[Sentence]], Any]
 
 
 def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, None]:
@@ -60,8 +66,8 @@ def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, 
     with processes():
         corpus = load_corpus(config.data)
         trainer = Trainer(build(config, corpus), corpus)
-        if config.training.syntax_from:
-            take_syntax(trainer, Path(config.training.syntax_from))
+        if config.parser_from:
+            take_parser(trainer, Path(config.parser_from))
         if is_main():
             checkpoint.save_start(folder, trainer.parser)
         wait()
@@ -83,7 +89,7 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
     with processes():
         parser = checkpoint.open_run(folder)
         corpus = load_corpus(parser.config.data)
-        now, then = sum(map(len, (*corpus.trees, *corpus.graphs))), sum(parser.vocab.counts)
+        now, then = sum(map(len, _training_text(parser.config, corpus))), sum(parser.vocab.counts)
         if now != then:
             raise ValueError(
                 f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
@@ -91,8 +97,8 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
             )
         if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
             trainer = Trainer(build(parser.config, corpus), corpus)
-            if parser.config.training.syntax_from:
-                take_syntax(trainer, Path(parser.config.training.syntax_from))
+            if parser.config.parser_from:
+                take_parser(trainer, Path(parser.config.parser_from))
         else:
             trainer = Trainer(parser, corpus)
             _restore(trainer, folder)
@@ -106,28 +112,46 @@ def build(config: Config, corpus: Corpus) -> Parser:
     """A parser with fresh parameters, drawn from the experiment's seed."""
     vectors = read_vectors(config.data.path(config.data.vectors)) if config.data.vectors else None
     vocab = Vocab.of(
-        [*corpus.trees, *corpus.graphs],
+        _training_text(config, corpus),
         rare_role=config.semantics.pruning.rare_role,
         also=() if vectors is None else vectors.words,
     )
+    if config.is_latent:
+        vocab = replace(vocab, roles=(TOP, *(f"role {k + 1}" for k in range(config.classifier.roles))))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = JointParser(config, vocab, None if vectors is None else vectors.table(vocab.words))
+        model = joint_model(config, vocab, None if vectors is None else vectors.table(vocab.words))
     return Parser(config, vocab, model, corpus.tagger)
 
 
-def take_syntax(trainer: Trainer, run: Path) -> None:
-    """Start from the syntactic parser of another run, which must know the same words, lemmas and tags."""
+def _training_text(config: Config, corpus: Corpus) -> list[Sentence]:
+    """What an experiment learns its words from: the sentences of its tasks, and of no other."""
+    if config.task == "parsing":
+        return [*corpus.trees.train, *corpus.graphs.train]
+    labels = corpus.labels.train
+    if config.is_latent:
+        return labels
+    return [*(corpus.trees if config.classifier.structure == "trees" else corpus.graphs).train, *labels]
+
+
+def take_parser(trainer: Trainer, run: Path) -> None:
+    """Start from the intermediate parser of another run, which must know the same words, lemmas, tags and roles."""
     source, mine = checkpoint.load(run), trainer.parser
-    if source.model.syntax is None or mine.model.syntax is None:
-        raise ValueError(f"{run if source.model.syntax is None else 'This system'} has no syntactic parser.")
-    for name in ("words", "lemmas", "tags"):
+    kind = trainer.config.intermediate
+    names = ("syntax",) if kind == "syntax" else ("semantics", "pruner")
+    word = "syntactic" if kind == "syntax" else "semantic"
+    if getattr(source.model, names[0]) is None or kind is None:
+        raise ValueError(f"{run if kind is not None else 'This system'} has no {word} parser.")
+    for name in ("words", "lemmas", "tags", *(() if kind == "syntax" else ("roles", "deterministic"))):
         if getattr(source.vocab, name) != getattr(mine.vocab, name):
-            raise ValueError(f"{run} was trained with other {name}; its syntactic parser cannot be taken over.")
+            raise ValueError(f"{run} was trained with other {name}; its {word} parser cannot be taken over.")
     try:
-        mine.model.syntax.load_state_dict(source.model.syntax.state_dict())
+        for name in names:
+            theirs, ours = getattr(source.model, name), getattr(mine.model, name)
+            if ours is not None:
+                ours.load_state_dict({} if theirs is None else theirs.state_dict())
     except RuntimeError:
-        raise ValueError(f"{run} was trained with another size of its syntactic parser; use its [syntax].") from None
+        raise ValueError(f"{run} was trained with another size of its {word} parser; use its [{kind}].") from None
 
 
 def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
@@ -185,18 +209,39 @@ def _restore(trainer: Trainer, folder: Path) -> None:
 def finish(folder: Path) -> None:
     """Score the best model on all development and test data, and write its predictions beside it."""
     parser = checkpoint.load(folder)
-    corpus = load_corpus(parser.config.data, tests=True)
+    corpus = load_tests(parser.config.data, parser.tagger)
     scores = {}
-    for name, gold in {"dev": corpus.graphs_dev, **corpus.tests}.items():
-        predicted = list(parser.parse(gold, tagged=True))
-        scores[name] = asdict(score_graphs(gold, predicted))
-        write(predicted, folder / f"predictions.{name}.sdp")
-    if parser.model.syntax is not None:
-        for name, gold in {"dev": corpus.trees_dev, **corpus.trees_tests}.items():
+    for name, sets, measure, suffix in _scored(parser, corpus):
+        for part, gold in sets.items():
             predicted = list(parser.parse(gold, tagged=True))
-            scores[f"{name} trees"] = asdict(score_trees(gold, predicted))
-            write(predicted, folder / f"predictions.{name}.conllu")
+            scores[f"{part}{name}"] = asdict(measure(gold, predicted))
+            if suffix:
+                write(predicted, folder / f"predictions.{part}.{suffix}")
     checkpoint.write_text(folder / checkpoint.SCORES, json.dumps(scores, indent=2))
+
+
+def _scored(parser: Parser, corpus: Corpus) -> Iterator[tuple[str, dict[str, list[Sentence]], _Measure, str]]:
+    """What a system is judged by: the ending of the name, the sentences, the judge, and the ending of the file."""
+
+    def sets(split: Split) -> dict[str, list[Sentence]]:
+        return {"dev": split.dev, **split.tests}
+
+    config = parser.config
+    if config.task == "classification":
+        yield "", sets(corpus.labels), score_labels, "jsonl"
+    if parser.model.semantics is not None and not config.is_latent:
+        yield "" if config.task == "parsing" else " graphs", sets(corpus.graphs), score_graphs, "sdp"
+    if parser.model.syntax is not None and not config.is_latent:
+        yield " trees", sets(corpus.trees), score_trees, "conllu"
+    if config.is_latent:
+        labels = sets(corpus.labels)
+        yield " structure", labels, _described, ""
+        if parser.model.syntax is not None and all(s.heads is not None for part in labels.values() for s in part):
+            yield " trees", labels, score_trees, ""
+
+
+def _described(gold: list[Sentence], predicted: list[Sentence]) -> Induced:
+    return describe(predicted, gold)
 
 
 class _Log:
