@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cyclopts
 
 import spigot
-from spigot.cli import compare, data, demo, evaluate, predict, score, train
+from spigot.cli import compare, data, demo, evaluate, predict, score, sweep, train
 from spigot.cli.console import is_first_process
 
 
@@ -33,6 +33,7 @@ app = cyclopts.App(
 for command in (
     demo.demo,
     train.train,
+    sweep.sweep,
     evaluate.evaluate,
     predict.predict,
     compare.compare,
