@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spigot.data import formats
-from spigot.data.files import Block, Layout
+from spigot.data.files import LINE, Block, Layout, Malformed
 from spigot.data.formats import FORMATS, Format, FormatError, guess, read, write
 from spigot.data.merge import merge
 from spigot.data.sentence import Arc, Graph, Sentence
@@ -51,6 +51,9 @@ def reason(data: bytes | str, format: str = "conllu") -> str:
         ("c.conllx", "conllx"),
         ("x.dt.sdp.gz", "sdp"),
         ("x.sdp2014", "sdp2014"),
+        ("x.tsv", "labelled"),
+        ("x.txt.gz", "text"),
+        ("x.jsonl", "jsonl"),
     ],
 )
 def test_format_is_guessed_from_the_name(name: str, format: str) -> None:
@@ -61,7 +64,7 @@ def test_format_is_guessed_from_the_name(name: str, format: str) -> None:
 def test_unknown_names_and_formats_say_which_exist() -> None:
     with pytest.raises(ValueError, match=r"notes\.docx.*\.conllu \(conllu\).*\.sdp \(sdp\)"):
         guess("notes.docx")
-    with pytest.raises(ValueError, match="format is 'penn'; it must be one of conllx, conllu, sdp, sdp2014"):
+    with pytest.raises(ValueError, match=r"format is 'penn'; it must be one of conllx, conllu, .*sst-binary, .*jsonl"):
         read("a.conllu", "penn")
     with pytest.raises(ValueError, match="a stream has no name"):
         write([], io.StringIO())
@@ -267,7 +270,7 @@ def test_write_to_something_that_is_no_file() -> None:
     assert not Path(os.devnull).is_file()
 
 
-@pytest.mark.parametrize("format", list(FORMATS))
+@pytest.mark.parametrize("format", [name for name, format in FORMATS.items() if not format.by_line])
 @pytest.mark.parametrize(
     ("sentence", "what"),
     [
@@ -278,7 +281,7 @@ def test_write_to_something_that_is_no_file() -> None:
         (Sentence(("a",), id="two\nlines"), "an id stands on one line"),
     ],
 )
-def test_what_no_format_can_hold(format: str, sentence: Sentence, what: str) -> None:
+def test_what_no_table_can_hold(format: str, sentence: Sentence, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         write([sentence], io.StringIO(), format)
 
@@ -313,6 +316,33 @@ def test_a_format_with_a_sentence_on_each_line(monkeypatch: pytest.MonkeyPatch) 
     out = io.StringIO()
     write(reversed(list(read(io.StringIO("a b\nc"), "words"))), out, "words")
     assert out.getvalue() == "c\na b\n"
+
+
+def test_a_format_with_any_number_of_sentences_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parse(block: Block) -> list[Sentence]:
+        if "!" in block.lines[0]:
+            raise Malformed(0, "no shouting.")
+        return [Sentence((word,), id=str(block.first)) for word in block.lines[0].split() if word != "-"]
+
+    monkeypatch.setitem(formats.FORMATS, "bag", Format(parse, lambda sentence, opens: ("", LINE), by_line=True))
+    seen: list[FormatError] = []
+    found = list(read(io.StringIO("a b\n-\nc ! d\n\ne\n"), "bag", skip_bad=seen.append))
+    assert [(sentence.id, *sentence.forms) for sentence in found] == [("1", "a"), ("1", "b"), ("5", "e")]
+    assert [str(error) for error in seen] == ["<stream>:3: no shouting."]
+
+
+def test_lines_of_white_space_are_kept_between_lines() -> None:
+    text = "a\n \t\nb\n"
+    assert round_trip(text.encode(), "text") == text.encode()
+    out = io.StringIO()
+    write(reversed(list(read(io.StringIO(text), "text"))), out, "text")
+    assert out.getvalue() == "b\na\n \t\n"
+
+
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.by_line])
+def test_empty_files_of_lines(name: str) -> None:
+    assert list(read(io.BytesIO(b"\r\n \n"), name)) == []
+    assert round_trip(b"", name) == b""
 
 
 def test_merge_takes_trees_from_one_and_graphs_from_the_other() -> None:

@@ -20,6 +20,7 @@ Stream: TypeAlias = TextIO | BinaryIO
 Location: TypeAlias = str | os.PathLike[str] | Stream
 
 _GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n", b"\r\n")
 _LONGEST = 100_000  # lines without a blank one; a file that is not in blocks at all must not fill the memory
 
@@ -71,6 +72,7 @@ class Layout(NamedTuple):
 
 
 PLAIN = Layout()
+LINE = Layout(tail="\n")
 
 
 class Block(NamedTuple):
@@ -80,11 +82,13 @@ class Block(NamedTuple):
         lines: The lines.
         opens: Whether it is the first of its file.
         layout: The white space around it.
+        first: The number of its first line in the file, from 1.
     """
 
     lines: list[str]
     opens: bool = False
     layout: Layout = PLAIN
+    first: int = 1
 
 
 @dataclass(slots=True)
@@ -158,10 +162,13 @@ def split_blocks(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
 
 
 def split_lines(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
-    """Makes one block of every line that is not blank, for formats with a sentence on each line."""
+    """Makes one block of every line that is not blank, for formats with a sentence on each line.
+
+    Here a line of white space is blank too: no such format has columns in which it could mean something.
+    """
     pending, lead = None, b""
     for number, line in _numbered(lines, name):
-        if line not in _BLANK:
+        if (line.removeprefix(_MARK) if number == 1 else line).strip():
             if pending is not None:
                 yield pending
             pending, lead = RawBlock(number, [line], lead, b"", pending is None), b""
@@ -205,8 +212,8 @@ def decode(raw: RawBlock) -> Block:
         end = "\n"
     if "\r" not in text:
         if not lead and tail == "\n" and end:
-            return Block(lines, raw.opens)
-        return Block(lines, raw.opens, Layout(lead, "\n", end + tail))
+            return Block(lines, raw.opens, first=raw.first)
+        return Block(lines, raw.opens, Layout(lead, "\n", end + tail), raw.first)
     # The last line of a file may have no end at all.
     ended = len(lines) if end else len(lines) - 1
     returns = ended and lines[0].endswith("\r")
@@ -214,7 +221,7 @@ def decode(raw: RawBlock) -> Block:
         if line.find("\r") != (len(line) - 1 if returns and offset < ended else -1):
             raise Malformed(offset, "a carriage return inside the line, or line ends of two kinds in one sentence.")
     lines[:ended] = [line[:-1] for line in lines[:ended]]
-    return Block(lines, raw.opens, Layout(lead, "\r\n", ("\r\n" if end else "") + tail))
+    return Block(lines, raw.opens, Layout(lead, "\r\n", ("\r\n" if end else "") + tail), raw.first)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, TextIO, cast
 
-from spigot.data import conll, sdp
+from spigot.data import conll, json_lines, lines, sdp, sst
 from spigot.data.files import (
     Block,
     FormatError,
@@ -31,11 +31,12 @@ class Format:
     """How one format is read and written.
 
     Attributes:
-        parse: Turns the lines of one sentence into a `Sentence`; raises `Malformed` where it cannot.
+        parse: Turns a block of lines into a `Sentence`, or into any number of them; raises `Malformed` where it
+            cannot, and before the first of several.
         render: Turns a sentence into its text, without the last line's end, and the white space around it. It is
             told whether the sentence opens the file.
         suffixes: The ends of file names that mean this format.
-        by_line: Whether every line is a sentence; or else they are separated by blank lines.
+        by_line: Whether every line is a block of its own; or else blocks are separated by blank lines.
         header: What a file without any sentence holds.
         variant: Names the format that a first block is really in, where a suffix stands for several.
 
@@ -44,7 +45,7 @@ class Format:
         ('.conllu',)
     """
 
-    parse: Callable[[Block], Sentence]
+    parse: Callable[[Block], Sentence | Iterable[Sentence]]
     render: Callable[[Sentence, bool], tuple[str, Layout]]
     suffixes: tuple[str, ...] = ()
     by_line: bool = False
@@ -57,6 +58,13 @@ FORMATS: dict[str, Format] = {
     "conllu": Format(conll.parse_conllu, conll.render_conllu, (".conllu",)),
     "sdp": Format(sdp.parse_sdp, sdp.render_sdp, (".sdp",), header=f"{sdp.HEADER}\n", variant=sdp.variant),
     "sdp2014": Format(sdp.parse_sdp2014, sdp.render_sdp2014, (".sdp2014",)),
+    "sst": Format(sst.parse_sst, sst.render_sst, by_line=True),
+    "sst-binary": Format(sst.parse_sst_binary, sst.render_sst, by_line=True),
+    "sst-phrases": Format(sst.parse_sst_phrases, sst.render_sst_phrases, by_line=True),
+    "sst-binary-phrases": Format(sst.parse_sst_binary_phrases, sst.render_sst_phrases, by_line=True),
+    "labelled": Format(lines.parse_labelled, lines.render_labelled, (".tsv",), by_line=True),
+    "text": Format(lines.parse_text, lines.render_text, (".txt",), by_line=True),
+    "jsonl": Format(json_lines.parse_jsonl, json_lines.render_jsonl, (".jsonl",), by_line=True),
 }
 """Every format by its name. A new one is one entry."""
 
@@ -131,20 +139,23 @@ def _read(
     location: Location, format: Format, guessed: bool, skip_bad: Callable[[FormatError], None] | None
 ) -> Iterator[Sentence]:
     split = split_lines if format.by_line else split_blocks
-    with opened(location) as (lines, name):
-        for raw in split(lines, name):
+    with opened(location) as (found, name):
+        for raw in split(found, name):
             try:
                 block = decode(raw)
                 if raw.opens and guessed and format.variant is not None:
                     format = FORMATS[format.variant(block)]
-                sentence = format.parse(block)
+                parsed = format.parse(block)
             except Malformed as error:
                 bad = FormatError(name, raw.first + error.offset, error.reason)
                 if skip_bad is None:
                     raise bad from None
                 skip_bad(bad)
                 continue
-            yield sentence
+            if isinstance(parsed, Sentence):
+                yield parsed
+            else:
+                yield from parsed
 
 
 def write(sentences: Iterable[Sentence], path: Location, format: str | None = None) -> int:
@@ -194,7 +205,7 @@ def _write(sentences: Iterable[Sentence], format: Format, stream: Stream) -> int
         lead = layout.lead
         if count:
             # The last sentence of a file may end without a blank line; here another one follows it.
-            put(tail if tail.count("\n") >= least and not tail.strip("\r\n") else newline * least)
+            put(tail if tail.count("\n") >= least and not tail.strip() else newline * least)
             lead = lead.lstrip("\ufeff")
         newline, tail = layout.newline, layout.tail
         put(lead + (text if newline == "\n" else text.replace("\n", newline)))
