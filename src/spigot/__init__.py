@@ -5,7 +5,17 @@ from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
 from spigot import native
-from spigot.estimators import Pipeline, SparseMAP, Spigot, StraightThrough, StructuredAttention
+from spigot.estimators import (
+    IMLE,
+    BlackBox,
+    Identity,
+    Perturbed,
+    Pipeline,
+    SparseMAP,
+    Spigot,
+    StraightThrough,
+    StructuredAttention,
+)
 from spigot.interface import (
     AbstractEstimator,
     AbstractMarginalStructure,
@@ -43,6 +53,7 @@ def __getattr__(name: str) -> ModuleType:
 
 
 __all__ = [
+    "IMLE",
     "AbstractEstimator",
     "AbstractMarginalStructure",
     "AbstractPolytope",
@@ -50,15 +61,18 @@ __all__ = [
     "AbstractSurrogate",
     "ArcLabel",
     "Argmax",
+    "BlackBox",
     "Box",
     "ConvexHull",
     "Explanation",
     "HeadSimplex",
     "HullSolution",
+    "Identity",
     "LinearPolytope",
     "NonProjectiveTrees",
     "OneOf",
     "Oracle",
+    "Perturbed",
     "Pipeline",
     "ProjectiveTrees",
     "RelaxedProgram",

@@ -6,6 +6,7 @@ from typing import ClassVar, final
 import torch
 
 from spigot.algorithms.checks import check_parts
+from spigot.estimators.tangent import tangent
 from spigot.interface import (
     AbstractStructure,
     AbstractSurrogate,
@@ -94,6 +95,72 @@ class StraightThrough(AbstractSurrogate):
         z, grad, _ = decode(self, structure, scores, grad, mask)
         stepped = z - self.eta * grad
         return explanation(z, grad, self.eta * grad, structure.event_ndim, stepped=stepped, projected=stepped)
+
+
+@final
+@dataclass(frozen=True)
+class Identity(AbstractSurrogate):
+    r"""The identity, without what the argmax cannot see: $\nabla_s L = \eta\, N'(s)^\top \nabla_z L$.
+
+    Scores may be shifted, block by block, or scaled as a whole without changing the decision; `StraightThrough` moves
+    them in these directions all the same, and they drift. Here $N$ takes them out: it projects onto the affine hull of
+    the relaxation, which for trees centres the gradient over the heads of each word, and for graphs makes what an arc's
+    labels get sum to what the arc gets. Forward nothing changes, since $\hat z(N(s)) = \hat z(s)$.
+
+    For programs and oracles, whose relaxation is no product of simple blocks, the projection is found by two argmaxes
+    for each dimension of the hull: exact, but for small sets only.
+
+    Attributes:
+        eta: Scales the gradient.
+        normalise: Let $N$ also divide the projected scores by their norm, instance by instance: the gradient becomes
+            orthogonal to the scores, and the smaller, the larger they are. Infinite scores count as 0 here; where the
+            projected scores are zero there is nothing to divide by, and nothing is.
+        max_norm: Clips $\nabla_z L$ per instance.
+
+    Example:
+        >>> import spigot
+        >>> scores = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+        >>> z = spigot.argmax(scores, spigot.OneOf(), Identity())
+        >>> (z * torch.tensor([1.0, -2.0, 4.0])).sum().backward()
+        >>> scores.grad
+        tensor([ 0., -3.,  3.])
+
+    References:
+        Sahoo, Paulus, Vlastelica, Musil, Kuleshov, Martius (2023), Backpropagation through combinatorial algorithms:
+        Identity with projection works.
+    """
+
+    eta: float = 1.0
+    normalise: bool = False
+    max_norm: float | None = None
+
+    hard: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm, self.eta)
+
+    def pullback(
+        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> Parts:
+        along = tangent(structure, grad, mask)
+        if not self.normalise:
+            return self.eta * along
+        axes = tuple(range(-structure.event_ndim, 0))
+        finite = torch.where(scores.isfinite() & mask, scores, torch.zeros_like(scores))
+        centred = tangent(structure, finite, mask)
+        whole, size = (torch.linalg.vector_norm(s, dim=axes, keepdim=True) for s in (finite, centred))
+        some = size > 16 * torch.finfo(scores.dtype).eps * whole  # the rest is what rounding leaves of equal scores
+        unit = torch.where(some, centred / size, torch.zeros_like(centred))
+        across = along - (along * unit).sum(axes, keepdim=True) * unit
+        return self.eta * torch.where(some, across / size, across)
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        z, grad, mask = decode(self, structure, scores, grad, mask)
+        with torch.no_grad():
+            gradient = self.pullback(structure, scores, z, (), grad, mask)
+        return explanation(z, grad, gradient, structure.event_ndim, stepped=z - self.eta * grad, projected=z - gradient)
 
 
 def decode(

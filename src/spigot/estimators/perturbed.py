@@ -1,0 +1,238 @@
+"""Estimators that compare the argmax of some scores with that of others."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+
+from spigot.estimators.noise import gaussian, gumbel
+from spigot.estimators.surrogate import decode
+from spigot.interface import AbstractStructure, AbstractSurrogate, Explanation, check_settings, explanation
+from spigot.types import Mask, Parts, Saved
+
+
+@final
+@dataclass(frozen=True)
+class BlackBox(AbstractSurrogate):
+    r"""The gradient of a piecewise linear interpolation of the loss.
+
+    $$\nabla_s L := \frac{\hat z(s) - \hat z(s - \lambda \nabla_{\hat z} L)}{\lambda}, \qquad
+      \hat z(s) = \arg\max_{z\in\mathcal Z} z^\top s.$$
+
+    One more argmax on the way back and nothing else, whatever the structure. The gradient is exactly zero unless the
+    shifted scores change the decision, so $\lambda$ must be large enough to cross margins, and more so the surer the
+    scorer is.
+
+    **Not linear in the loss**, as SPIGOT: use losses that are summed over instances.
+
+    Attributes:
+        strength: The interpolation strength $\lambda$.
+        max_norm: Clips $\nabla_z L$ per instance.
+
+    Example:
+        >>> import spigot
+        >>> scores = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+        >>> z = spigot.argmax(scores, spigot.OneOf(), BlackBox(strength=2.0))
+        >>> (z * torch.tensor([0.0, -0.5, 0.5])).sum().backward()
+        >>> scores.grad
+        tensor([ 0.0000, -0.5000,  0.5000])
+
+    References:
+        Vlastelica, Paulus, Musil, Martius, Rolínek (2020), Differentiation of blackbox combinatorial solvers.
+    """
+
+    strength: float = 10.0
+    max_norm: float | None = None
+
+    hard: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm)
+        _check_strength(self.strength)
+
+    def pullback(
+        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> Parts:
+        return (z - structure.argmax(scores - self.strength * grad, mask)) / self.strength
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        z, grad, mask = decode(self, structure, scores, grad, mask)
+        with torch.no_grad():
+            target = structure.argmax(scores - self.strength * grad, mask)
+        return explanation(z, grad, (z - target) / self.strength, structure.event_ndim, projected=target)
+
+
+@final
+@dataclass(frozen=True)
+class IMLE(AbstractSurrogate):
+    r"""Implicit maximum likelihood: the scorer is trained towards samples that would do better.
+
+    $$z = \hat z(s + \tau\varepsilon_1), \qquad \nabla_s L := \frac1n \sum_{i=1}^n
+      \frac{\hat z(s + \tau\varepsilon_i) - \hat z(s - \lambda \nabla_z L + \tau\varepsilon_i)}{\lambda}$$
+
+    with standard Gumbel noise $\varepsilon_i$ on every part. On `OneOf`, $z$ is a sample of the softmax; on larger
+    structures a perturb-and-MAP sample. The first draw goes forward, so that the second stage sees one member; all
+    draws count on the way back. Without noise this is `BlackBox`.
+
+    The noise follows from `seed` and the scores of the instance: same scores, same noise, in any batch; scores that
+    move, as in training, get fresh noise, and for scores that stand still there are other seeds. It is for learning
+    only: where no gradient is asked for, as under `torch.no_grad()`, the plain argmax goes forward.
+
+    **Not linear in the loss**, as SPIGOT: use losses that are summed over instances.
+
+    Attributes:
+        strength: The step $\lambda$ from the scores to the target's.
+        temperature: The scale $\tau$ of the noise; 0 for none.
+        samples: How many draws are averaged; each costs two argmaxes on the way back.
+        seed: Tells independent runs apart, or the steps of one.
+        max_norm: Clips $\nabla_z L$ per instance.
+
+    Example:
+        >>> import spigot
+        >>> scores = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+        >>> z = spigot.argmax(scores, spigot.OneOf(), IMLE(samples=1000))
+        >>> z.sum()
+        tensor(1., grad_fn=<SumBackward0>)
+        >>> (z * torch.tensor([0.0, -0.5, 0.5])).sum().backward()
+        >>> scores.grad.round(decimals=2)                       # from all entries to entry 1, the better one
+        tensor([ 0.0300, -0.0700,  0.0400])
+
+    References:
+        Niepert, Minervini, Franceschi (2021), Implicit MLE: Backpropagating through discrete exponential family
+        distributions.
+    """
+
+    strength: float = 10.0
+    temperature: float = 1.0
+    samples: int = 1
+    seed: int = 0
+    max_norm: float | None = None
+
+    hard: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm)
+        _check_strength(self.strength)
+        if not 0 <= self.temperature < math.inf:
+            raise ValueError(f"temperature is {self.temperature}; it must be a finite number, or 0 for no noise.")
+        _check_sampling(self.samples, self.seed)
+
+    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+        if not (torch.is_grad_enabled() and scores.requires_grad):
+            return structure.argmax(scores, mask)
+        return super().__call__(structure, scores, mask)
+
+    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
+        noise = gumbel(scores, mask, structure.event_ndim, self.seed, self.samples)
+        perturbed = scores + self.temperature * noise
+        return structure.argmax(perturbed[0], mask), (perturbed,)
+
+    def pullback(
+        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> Parts:
+        drawn, targets = self._compare(structure, z, saved, grad, mask)
+        return (drawn - targets).mean(0) / self.strength
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        z, grad, mask = decode(self, structure, scores, grad, mask)
+        with torch.no_grad():
+            _, saved = self.forward(structure, scores, mask)
+            drawn, targets = self._compare(structure, z, saved, grad, mask)
+        gradient = (drawn - targets).mean(0) / self.strength
+        return explanation(z, grad, gradient, structure.event_ndim, projected=targets.mean(0))
+
+    def _compare(
+        self, structure: AbstractStructure, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> tuple[Parts, Parts]:
+        """The samples, z first, and the target of each."""
+        (perturbed,) = saved
+        mask = mask.expand(perturbed.shape)
+        targets = structure.argmax(perturbed - self.strength * grad, mask)
+        if self.samples == 1:
+            return z.unsqueeze(0), targets
+        return torch.cat((z.unsqueeze(0), structure.argmax(perturbed[1:], mask[1:]))), targets
+
+
+@final
+@dataclass(frozen=True)
+class Perturbed(AbstractSurrogate):
+    r"""The mean of the argmax under noise, which is smooth, and an estimate of its gradient.
+
+    $$z = \frac1n \sum_{i=1}^n \hat z(s + \tau\varepsilon_i), \qquad \nabla_s L := \frac1n \sum_{i=1}^n
+      \frac{(\hat z(s + \tau\varepsilon_i) - \hat z(s))^\top \nabla_z L}{\tau} \varepsilon_i$$
+
+    with standard normal noise $\varepsilon_i$. Taking off $\hat z(s)$, which changes no expectation, keeps the variance
+    in bounds; it is large all the same, and falls with the number of samples. Soft: what goes forward is a mixture of
+    up to `samples` structures.
+
+    The noise follows from `seed` and the scores of the instance: same scores, same noise, in any batch.
+
+    Attributes:
+        temperature: The scale $\tau$ of the noise.
+        samples: How many draws are averaged; each is one argmax on the way forward. The way back takes one in all.
+        seed: Tells independent runs apart, or the steps of one.
+        max_norm: Clips $\nabla_z L$ per instance.
+
+    Example:
+        >>> import spigot
+        >>> spigot.argmax(torch.tensor([0.0, 0.5, -9.0]), spigot.OneOf(), Perturbed(samples=50))
+        tensor([0.3400, 0.6600, 0.0000])
+
+    References:
+        Berthet, Blondel, Teboul, Cuturi, Vert, Bach (2020), Learning with differentiable perturbed optimizers.
+    """
+
+    temperature: float = 1.0
+    samples: int = 10
+    seed: int = 0
+    max_norm: float | None = None
+
+    hard: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_settings(self.max_norm)
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(
+                f"temperature is {self.temperature}; the gradient comes from the noise, so it must be a positive "
+                "number. BlackBox works without noise."
+            )
+        _check_sampling(self.samples, self.seed)
+
+    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
+        noise = gaussian(scores, mask, structure.event_ndim, self.seed, self.samples)
+        drawn = structure.argmax(scores + self.temperature * noise, mask.expand(noise.shape))
+        return drawn.mean(0), (drawn, noise)
+
+    def pullback(
+        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> Parts:
+        drawn, noise = saved
+        axes = tuple(range(-structure.event_ndim, 0))
+        worth = ((drawn - structure.argmax(scores, mask)) * grad).sum(axes, keepdim=True)
+        return (worth * noise).mean(0) / self.temperature
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        z, grad, mask = decode(self, structure, scores, grad, mask)
+        with torch.no_grad():
+            _, saved = self.forward(structure, scores, mask)
+            gradient = self.pullback(structure, scores, z, saved, grad, mask).masked_fill(~mask, 0)
+        return explanation(z, grad, gradient, structure.event_ndim)
+
+
+def _check_strength(strength: float) -> None:
+    if not 0 < strength < math.inf:
+        raise ValueError(f"strength is {strength}; it is a step and a divisor, so it must be a positive number.")
+
+
+def _check_sampling(samples: int, seed: int) -> None:
+    if not isinstance(samples, int) or samples < 1:
+        raise ValueError(f"samples is {samples!r}; it must be a whole number, 1 or more.")
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number, 0 or more, below 2**63.")
