@@ -82,12 +82,16 @@ class PolytopeCase(Case):
 
 @dataclass(frozen=True)
 class EstimatorCase:
-    """An estimator, made for a structure; whether it needs `marginals`, or works through the convex `hull`."""
+    """An estimator, made for a structure; whether it needs `marginals`, or works through the convex `hull`.
+
+    `sampled`: its gradient is an estimate from draws, which no difference quotient of its forward value can equal.
+    """
 
     name: str
     make: Callable[[AbstractStructure], AbstractEstimator]
     marginals: bool = False
     hull: bool = False
+    sampled: bool = False
 
     def structures(self) -> list[StructureCase]:
         """The cases that have what the estimator needs."""
@@ -266,4 +270,11 @@ ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("Spigot-hull", lambda s: spigot.Spigot(eta=0.7, polytope=spigot.ConvexHull(s)), hull=True),
     EstimatorCase("StructuredAttention", lambda _: spigot.StructuredAttention(), marginals=True),
     EstimatorCase("SparseMAP", lambda _: spigot.SparseMAP(), hull=True),
+    EstimatorCase("BlackBox", lambda _: spigot.BlackBox()),
+    EstimatorCase("BlackBox-clipped", lambda _: spigot.BlackBox(strength=3.0, max_norm=0.5)),
+    EstimatorCase("IMLE", lambda _: spigot.IMLE()),
+    EstimatorCase("IMLE-samples", lambda _: spigot.IMLE(2.0, temperature=0.5, samples=3, seed=7, max_norm=0.5)),
+    EstimatorCase("Identity", lambda _: spigot.Identity()),
+    EstimatorCase("Identity-normalised", lambda _: spigot.Identity(eta=2.0, normalise=True, max_norm=0.5)),
+    EstimatorCase("Perturbed", lambda _: spigot.Perturbed(0.5, samples=4, seed=7, max_norm=0.5), sampled=True),
 ]
