@@ -15,7 +15,9 @@ from spigot.training.run import build
 NOUNS = ("cat", "dog", "river", "stone", "tailor", "gate")
 VERBS = ("sees", "moves", "paints", "hides")
 ADVERBS = ("often", "here", "slowly")
-ALL_SYSTEMS = ("neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap")
+ALL_SYSTEMS = (
+    "neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed"
+)  # fmt: skip
 
 
 def sentences(count: int, seed: int = 0) -> list[Sentence]:

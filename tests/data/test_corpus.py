@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spigot.config import Data, Files, Synthetic
-from spigot.data.corpus import load_corpus
+from spigot.data.corpus import load_corpus, load_tests
 from spigot.data.formats import write
 from spigot.data.lemmas import Lemmatiser
 from spigot.data.sentence import Sentence
@@ -37,14 +37,25 @@ def settings(folder: Path, *, graphs: int = 0, trees: int = 0, **values: object)
 
 
 def test_files_are_read_by_task(folder: Path) -> None:
-    corpus = load_corpus(settings(folder), tests=True)
+    corpus = load_corpus(settings(folder))
     assert [s.heads for s in corpus.trees.train] == [s.heads for s in TREES]
     assert [s.graph and s.graph.arcs for s in corpus.graphs.train] == [s.graph and s.graph.arcs for s in GRAPHS]
     assert [s.tags for s in corpus.graphs.train] == [s.tags for s in GRAPHS]
-    assert len(corpus.trees.dev) == len(corpus.graphs.dev) == len(corpus.graphs.tests["id"]) == len(DEV)
+    assert len(corpus.trees.dev) == len(corpus.graphs.dev) == len(DEV)
     assert all(s.graph is None for s in (*corpus.trees.train, *corpus.trees.dev))
     assert corpus.tagger is None
-    assert load_corpus(settings(folder)).tests == {}
+    assert corpus.graphs.tests == {}
+    judged = load_tests(settings(folder), None)
+    assert judged.graphs.train == []
+    assert judged.graphs.dev == corpus.graphs.dev
+    assert [s.graph and s.graph.arcs for s in judged.graphs.tests["id"]] == [s.graph and s.graph.arcs for s in DEV]
+
+
+def test_what_a_system_is_judged_by_is_tagged_by_its_own_tagger(folder: Path) -> None:
+    corpus = load_corpus(settings(folder, tags="predicted", folds=3))
+    judged = load_tests(settings(folder, tags="predicted", folds=3), corpus.tagger)
+    assert judged.trees.dev == corpus.trees.dev
+    assert judged.graphs.dev == corpus.graphs.dev == judged.graphs.tests["id"]
 
 
 def test_several_training_files_follow_each_other(folder: Path) -> None:
@@ -57,13 +68,13 @@ def test_several_training_files_follow_each_other(folder: Path) -> None:
 def test_larger_limits_contain_smaller_ones(folder: Path) -> None:
     before: list[str] = []
     for limit in (3, 8, 15, 20, 0):
-        chosen = [s.id for s in load_corpus(settings(folder, graphs=limit)).graphs]
+        chosen = [s.id for s in load_corpus(settings(folder, graphs=limit)).graphs.train]
         assert len(chosen) == (limit or 20)
         assert set(before) <= set(chosen)
         assert chosen == [s.id for s in GRAPHS if s.id in set(chosen)]  # in the order of the file
         before = chosen
-    assert len(load_corpus(settings(folder, trees=4)).trees) == 4
-    first = [s.id for s in load_corpus(settings(folder, graphs=3)).graphs]
+    assert len(load_corpus(settings(folder, trees=4)).trees.train) == 4
+    first = [s.id for s in load_corpus(settings(folder, graphs=3)).graphs.train]
     assert first != [s.id for s in GRAPHS[:3]]  # not simply the beginning, which may be one document
 
 
@@ -97,8 +108,8 @@ def test_text_annotated_twice_is_tagged_once(folder: Path) -> None:
 
 
 def test_a_limit_does_not_change_the_tags(folder: Path) -> None:
-    whole = {s.id: s for s in load_corpus(settings(folder, tags="predicted", folds=3)).graphs}
-    for sentence in load_corpus(settings(folder, tags="predicted", folds=3, graphs=6)).graphs:
+    whole = {s.id: s for s in load_corpus(settings(folder, tags="predicted", folds=3)).graphs.train}
+    for sentence in load_corpus(settings(folder, tags="predicted", folds=3, graphs=6)).graphs.train:
         assert sentence == whole[sentence.id]
 
 
@@ -125,20 +136,24 @@ def test_a_missing_file_says_what_to_do(folder: Path, monkeypatch: pytest.Monkey
         load_corpus(late)
 
 
-def test_an_experiment_needs_graphs() -> None:
-    with pytest.raises(ValueError, match=r"no graphs .*data\.graphs\.train"):
+def test_a_tagger_needs_sentences_to_learn_from() -> None:
+    with pytest.raises(ValueError, match=r"data\.tags = 'predicted' needs tagged sentences.*data\.tags = 'columns'"):
         load_corpus(Data())
 
 
 def test_the_synthetic_corpus_has_its_sizes_and_no_overlap() -> None:
     sizes = Synthetic(train=30, dev=6, test=7, seed=4)
-    corpus = load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"), tests=True)
+    data = Data(source="synthetic", synthetic=sizes, tags="columns")
+    corpus, judged = load_corpus(data), load_tests(data, None)
     assert len(corpus.trees.train) == len(corpus.graphs.train) == 30
     assert len(corpus.graphs.dev) == len(corpus.trees.dev) == 6
-    assert {name: len(chosen) for name, chosen in corpus.graphs.tests.items()} == {"id": 7, "ood": 7}
+    assert {name: len(chosen) for name, chosen in judged.graphs.tests.items()} == {"id": 7, "ood": 7}
     assert not {s.forms for s in corpus.trees.train} & {s.forms for s in corpus.graphs.train}
     assert not {s.forms for s in corpus.graphs.train} & {s.forms for s in corpus.graphs.dev}
-    assert corpus == load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"), tests=True)
+    assert corpus == load_corpus(data)
+    assert judged.labels.dev == corpus.labels.dev
+    assert corpus.labels.tests == {}
+    assert all(s.label in (0, 1) and s.graph is None for s in corpus.labels.train)
 
 
 @pytest.mark.slow

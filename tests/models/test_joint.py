@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 import spigot
+from spigot.config import SYSTEMS
 from spigot.data.batch import Batch
 from spigot.models.joint import JointParser, estimator
 from spigot.models.semantics import SemanticParser
@@ -18,7 +19,7 @@ DATA = corpus()
 
 def joint(system: str, **overrides: Any) -> tuple[JointParser, Batch]:
     whole = parser(system, DATA, **overrides)
-    batch = batch_of(DATA.graphs[:4], whole.vocab, [1, 2, 3, 4])
+    batch = batch_of(DATA.graphs.train[:4], whole.vocab, [1, 2, 3, 4])
     return whole.model.double(), batch
 
 
@@ -102,7 +103,7 @@ def test_attention_reads_marginals_and_has_the_true_gradient() -> None:
     model.semantics.loss(batch, scored).sum().backward()
     assert scores.grad is not None
     torch.testing.assert_close(gradient_at_the_scores(model, batch), scores.grad)
-    tree, _, _ = model.parse(replace(batch, seeds=None))
+    tree = model.parse(replace(batch, seeds=None)).tree
     assert tree is not None
     assert model.syntax.structure.contains(tree, mask).all()  # what is shown is a tree all the same
 
@@ -134,7 +135,7 @@ def test_other_systems_do_unless_told_not_to(system: str) -> None:
 
 def test_the_syntactic_loss_leaves_the_semantic_parser_alone() -> None:
     model, _ = joint("spigot")
-    batch = batch_of(DATA.trees[:3], parser("spigot", DATA).vocab, [1, 2, 3])
+    batch = batch_of(DATA.trees.train[:3], parser("spigot", DATA).vocab, [1, 2, 3])
     model.loss(batch, "syntax").sum().backward()
     assert all(parameter.grad is None for parameter in model.semantics.parameters())
 
@@ -151,7 +152,7 @@ def test_no_words_are_dropped_in_the_trees_of_an_end_task_step(system: str) -> N
 
 def test_nothing_is_dropped_in_evaluation() -> None:
     noisy, _ = joint("spigot", semantics__encoder__word_dropout=1000.0, semantics__encoder__dropout=0.5)
-    batch = batch_of(DATA.graphs[:4], parser("spigot", DATA).vocab)
+    batch = batch_of(DATA.graphs.train[:4], parser("spigot", DATA).vocab)
     assert torch.equal(noisy.parse(batch)[1], noisy.parse(batch)[1])
     first, second = (noisy.semantics(batch, None, noisy.trees(batch)).labelled for _ in range(2))
     assert torch.equal(first, second)
@@ -164,15 +165,25 @@ def test_each_system_has_its_estimator() -> None:
         "neurboparser": spigot.Pipeline(),
         "pipeline": spigot.Pipeline(),
         "attention": spigot.StructuredAttention(),
-        "ste": spigot.StraightThrough(0.5),
-        "spigot": spigot.Spigot(0.5),
+        "ste": spigot.StraightThrough(0.5, max_norm=2.0),
+        "spigot": spigot.Spigot(0.5, max_norm=2.0),
         "sparsemap": spigot.SparseMAP(),
+        "identity": spigot.Identity(0.5, normalise=True, max_norm=2.0),
+        "blackbox": spigot.BlackBox(3.0, max_norm=2.0),
+        "imle": spigot.IMLE(3.0, 0.7, 2, 5, max_norm=2.0),
+        "perturbed": spigot.Perturbed(0.7, 2, 5, max_norm=2.0),
     }
-    assert set(expected) == set(ALL_SYSTEMS)
+    assert set(expected) == set(ALL_SYSTEMS) == set(SYSTEMS["parsing"])
+    values = {"eta": 0.5, "max_norm": 2.0, "strength": 3.0, "temperature": 0.7, "samples": 2, "normalise": True}
     for system, rule in expected.items():
-        assert estimator(experiment(system, estimator__eta=0.5)) == rule
-    hull = estimator(experiment("spigot", estimator__polytope="hull", syntax__trees="nonprojective"))
-    assert hull == spigot.Spigot(1.0, spigot.ConvexHull(spigot.NonProjectiveTrees(single_root=True)))
+        settings = {f"estimator__{name}": value for name, value in values.items()}
+        assert estimator(experiment(system, seed=5, **settings)) == rule
+    trees = spigot.NonProjectiveTrees()
+    hull = estimator(experiment("spigot", estimator__polytope="hull"), trees)
+    assert hull == spigot.Spigot(1.0, spigot.ConvexHull(trees))
+    assert JointParser(experiment("spigot", estimator__polytope="hull"), parser().vocab).estimator == spigot.Spigot(
+        1.0, spigot.ConvexHull(spigot.ProjectiveTrees(single_root=True))
+    )
 
 
 def test_the_semantic_parser_is_wider_with_heads() -> None:

@@ -29,7 +29,7 @@ def test_equation_7_every_scorer_reads_word_and_head() -> None:
     system = whole()
     model = system.model.double()
     assert model.syntax is not None
-    batch = batch_of(DATA.graphs[:3], system.vocab)
+    batch = batch_of(DATA.graphs.train[:3], system.vocab)
     z = model.trees(batch)
     assert z is not None
     scored = model.semantics(batch, None, z)
@@ -58,7 +58,7 @@ def test_equation_7_uses_the_semantic_parsers_own_states() -> None:
 def test_section_3_graph_score_is_the_sum_of_its_parts() -> None:
     system = whole("neurboparser")
     model = system.model.double()
-    batch = batch_of(DATA.graphs[:3], system.vocab)
+    batch = batch_of(DATA.graphs.train[:3], system.vocab)
     scored = model.semantics(batch, None)
     z = model.semantics.decode(batch, scored)
     scores, mask = model.semantics.parts(batch, scored)

@@ -96,7 +96,7 @@ def test_sentences_are_read_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_tagger_gives_tags_and_lemmas_where_there_are_none() -> None:
-    tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA.trees))
+    tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA.trees.train))
     plain = Sentence(("The", "dog", "sees"))
     found = next(tagged.parse([plain]))
     assert found.tags is not None
@@ -109,7 +109,7 @@ def test_a_tagger_gives_tags_and_lemmas_where_there_are_none() -> None:
 
 
 def test_senses_are_not_copied_from_the_gold_graph() -> None:
-    given = replace(DATA.graphs[0], graph=Graph(frames=("sense",) * len(DATA.graphs[0])))
+    given = replace(DATA.graphs.train[0], graph=Graph(frames=("sense",) * len(DATA.graphs.train[0])))
     found = next(SYSTEM.parse([given]))
     assert found.graph is not None
     assert found.graph.frames == ()

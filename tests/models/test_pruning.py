@@ -14,6 +14,7 @@ from spigot.data.batch import Batch, encode
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import TOP, Vocab
 from spigot.models.pruning import ArcPruner, SeenArcs
+from spigot.training.development import pruning_scores
 from spigot.training.loop import Trainer
 from tests.parsing import batch_of, corpus, experiment, of_lengths, parser
 
@@ -174,7 +175,7 @@ def test_recall_and_parts_by_hand() -> None:
     odd = replace(data.graphs.train[0], graph=Graph.of([Arc(1, 2, "ARG2"), Arc(2, 1, "ARG1")], [1]))
     data = replace(data, graphs=replace(data.graphs, dev=[odd]))
     whole = parser("neurboparser", data, semantics__pruning__learned=False)
-    found = _pruning_scores(whole, data)
+    found = pruning_scores(whole, data)
     table, vocab = whole.model.semantics.seen, whole.vocab
     batch = batch_of(data.graphs.dev, vocab)
     kept = table(batch)
@@ -195,7 +196,7 @@ def test_nothing_is_lost_on_what_training_has_seen() -> None:
     data = corpus()
     data = replace(data, graphs=replace(data.graphs, dev=data.graphs.train))
     whole = parser("neurboparser", data, semantics__pruning__learned=False)
-    assert _pruning_scores(whole, data)["recall"] == 100
+    assert pruning_scores(whole, data)["recall"] == 100
 
 
 def test_a_batch_without_graphs_is_refused() -> None:

@@ -85,7 +85,7 @@ def test_pruning_keeps_the_best_heads_and_a_chain() -> None:
 def test_gold_heads_survive_pruning_in_training() -> None:
     data = corpus()
     model, _ = syntactic(syntax__keep=1)
-    batch = batch_of(data.trees, parser().vocab, list(range(len(data.trees))))
+    batch = batch_of(data.trees.train, parser().vocab, list(range(len(data.trees.train))))
     assert (model.loss(batch) >= 0).all()
 
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from spigot.data.corpus import Corpus, Split
 from spigot.data.sentence import Graph, Sentence
+from spigot.training.development import Development
 from spigot.training.loop import (
     Diverged,
     Phase,
@@ -66,7 +69,7 @@ def test_an_epoch_sees_every_sentence_once(system: str) -> None:
         assert [step.dev is not None for step in taken] == [False] * (len(taken) - 1) + [True]
         assert epoch in (1, 2)
         if "semantics" in tasks:
-            words = sum(len(s) for s in DATA.graphs) + ("syntax" in tasks) * sum(len(s) for s in DATA.trees)
+            words = sum(len(s) for s in DATA.graphs.train) + ("syntax" in tasks) * sum(len(s) for s in DATA.trees.train)
             assert sum(step.tokens for step in taken) == words
     assert training.progress.done
     assert next(step.phase for step in steps if step.dev) == "pruner"
@@ -179,20 +182,21 @@ def test_progress_survives_being_written() -> None:
     assert progress_from_dict(progress_to_dict(Progress())) == Progress()
 
 
-class Scripted(Trainer):
-    """A trainer whose dev scores are given."""
+class Scripted(Development):
+    """Dev scores that are given."""
 
     script: list[float]
 
-    def dev_scores(self, phase: Phase) -> dict[str, float]:
-        return {} if phase.measure is None else {phase.measure: self.script[self.progress.epoch]}
+    def scores(self, phase: Phase, before: Sequence[Any]) -> tuple[dict[str, float], list[Any]]:
+        return ({} if phase.measure is None else {phase.measure: self.script.pop(0)}), []
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 6), (0, 8)])
 def test_training_stops_when_dev_gets_no_better(patience: int, epochs: int) -> None:
     system = parser("neurboparser", DATA, training__epochs=8, training__patience=patience)
-    training = Scripted(system, DATA)
-    training.script = [1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0]
+    training = Trainer(system, DATA)
+    training.development = Scripted(system, DATA)
+    training.development.script = [1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0]
     ends = [step for step in training.steps() if step.phase == "semantics" and step.dev]
     assert len(ends) == epochs
     assert [step.is_best for step in ends] == [True, True, False, True, False, False, False, False][:epochs]
@@ -200,7 +204,7 @@ def test_training_stops_when_dev_gets_no_better(patience: int, epochs: int) -> N
 
 
 def test_without_dev_data_the_last_parameters_are_kept() -> None:
-    data = replace(DATA, graphs_dev=[], trees_dev=[])
+    data = Corpus(replace(DATA.trees, dev=[]), replace(DATA.graphs, dev=[]))
     training = trainer("pipeline", data, training__patience=1, training__epochs=3)
     ends = [step for step in training.steps() if step.dev is not None and step.phase != "pruner"]
     assert [step.is_best for step in ends] == [True] * 4
@@ -211,7 +215,7 @@ def test_without_dev_data_the_last_parameters_are_kept() -> None:
 def test_trees_the_parser_cannot_give_are_left_out() -> None:
     crossing = Sentence(("cat", "dog", "gate", "stone"), heads=(3, 4, 0, 3))
     two_roots = Sentence(("cat", "dog"), heads=(0, 0))
-    data = replace(DATA, trees=[*DATA.trees, crossing, two_roots])
+    data = replace(DATA, trees=Split([*DATA.trees.train, crossing, two_roots]))
 
     def count(**overrides: Any) -> int:
         steps = trainer("ste", data, semantics__pruning__learned=False, training__epochs=1, **overrides).steps()
@@ -225,13 +229,15 @@ def test_trees_the_parser_cannot_give_are_left_out() -> None:
 
 def test_what_cannot_be_trained_is_said_at_once() -> None:
     with pytest.raises(ValueError, match=r"None of the 0 training trees"):
-        trainer("spigot", replace(DATA, trees=[]))
+        trainer("spigot", replace(DATA, trees=Split()))
     crossing = Sentence(("cat", "dog", "gate", "stone"), heads=(3, 4, 0, 3))
     with pytest.raises(ValueError, match=r"None of the 1 training trees .*projective"):
-        trainer("pipeline", replace(DATA, trees=[crossing]))
-    assert trainer("neurboparser", replace(DATA, trees=[])).phases
+        trainer("pipeline", replace(DATA, trees=Split([crossing])))
+    assert trainer("neurboparser", replace(DATA, trees=Split())).phases
+    with pytest.raises(ValueError, match=r"no graphs to train on; set data\.graphs\.train"):
+        Trainer(parser("neurboparser", DATA), replace(DATA, graphs=Split()))
     with pytest.raises(ValueError, match="no arcs and no tops"):
-        trainer("neurboparser", replace(DATA, graphs=[Sentence(("cat",), graph=Graph())]))
+        trainer("neurboparser", replace(DATA, graphs=Split([Sentence(("cat",), graph=Graph())])))
 
 
 def test_a_loss_that_is_no_number_stops_before_anything_moves() -> None:

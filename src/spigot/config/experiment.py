@@ -8,20 +8,49 @@ from spigot.config.data import Data
 from spigot.config.models import Classifier, Semantics, Syntax
 from spigot.config.values import Count, Positive, Values
 
-System = Literal["neurboparser", "bilstm", "pipeline", "attention", "ste", "spigot", "sparsemap"]
+System = Literal[
+    "neurboparser",
+    "bilstm",
+    "pipeline",
+    "attention",
+    "ste",
+    "spigot",
+    "sparsemap",
+    "identity",
+    "blackbox",
+    "imle",
+    "perturbed",
+]
+_THROUGH: tuple[System, ...] = (
+    "pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed"
+)  # fmt: skip
 SYSTEMS: dict[str, tuple[System, ...]] = {
-    "parsing": ("neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap"),
-    "classification": ("bilstm", "pipeline", "attention", "ste", "spigot", "sparsemap"),
+    "parsing": ("neurboparser", *_THROUGH),
+    "classification": ("bilstm", *_THROUGH),
 }
 """The systems of each task."""
 
 
 class Estimator(Values):
-    """How gradients pass through the structure; which estimator it is follows from the system."""
+    """How gradients pass through the structure; which estimator it is follows from the system.
+
+    Attributes:
+        eta: The step size (`spigot`, `ste`, `identity`).
+        max_norm: The gradient of a sentence's structure is cut to this length first.
+        polytope: What `spigot` projects onto: the structure's relaxation, or its convex hull.
+        strength: How far scores are moved against the gradient (`blackbox`, `imle`).
+        temperature: The size of the noise (`imle`, `perturbed`).
+        samples: How often noise is drawn (`imle`, `perturbed`).
+        normalise: Whether `identity` removes the length of the scores too.
+    """
 
     eta: Annotated[float, Field(gt=0)] = 1.0
     max_norm: Annotated[float, Field(gt=0)] | None = None
     polytope: Literal["relaxation", "hull"] = "relaxation"
+    strength: Annotated[float, Field(gt=0)] = 10.0
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    samples: Positive = 1
+    normalise: bool = False
 
 
 class Training(Values):

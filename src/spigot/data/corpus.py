@@ -103,6 +103,8 @@ def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
 
 def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
     corpus = _sentences(settings, tests)
+    if not tests:
+        corpus = Corpus(*(replace(part, tests={}) for part in (corpus.trees, corpus.graphs, corpus.labels)))
     # A model of trees does not look at graphs that stand beside them, and so on.
     return replace(
         corpus,

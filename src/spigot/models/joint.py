@@ -69,7 +69,9 @@ class AbstractJoint(nn.Module):
             return self.semantics.loss(batch, self.semantics(batch, self.pruner))
         if task == "pruner" and self.pruner is not None and self.semantics is not None:
             return self.pruner.loss(batch, self.semantics.seen(batch))
-        kind = {"syntax": "syntactic parser", "semantics": "semantic parser", "pruner": "learned pruner"}.get(task, task)
+        kind = {"syntax": "syntactic parser", "semantics": "semantic parser", "pruner": "learned pruner"}.get(
+            task, task
+        )
         raise ValueError(f"This system has no {kind} to train.")
 
     def end_loss(self, batch: Batch, through: bool) -> Values:
@@ -268,5 +270,15 @@ def estimator(settings: config.Config, structure: AbstractStructure | None = Non
             return spigot.StructuredAttention()
         case "sparsemap":
             return spigot.SparseMAP()
+        case "identity":
+            return spigot.Identity(choice.eta, choice.normalise, max_norm=choice.max_norm)
+        case "blackbox":
+            return spigot.BlackBox(choice.strength, max_norm=choice.max_norm)
+        case "imle":
+            return spigot.IMLE(
+                choice.strength, choice.temperature, choice.samples, settings.seed, max_norm=choice.max_norm
+            )
+        case "perturbed":
+            return spigot.Perturbed(choice.temperature, choice.samples, settings.seed, max_norm=choice.max_norm)
         case _:
             return spigot.Pipeline()

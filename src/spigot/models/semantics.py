@@ -82,9 +82,7 @@ class SemanticParser(nn.Module):
         self.arcs = PairScorer(width, settings.mlp, settings.mlp_layers)
         self.labels = PairScorer(width, settings.mlp, settings.mlp_layers, outputs=len(vocab.roles))
 
-    def forward(
-        self, batch: Batch, pruner: ArcPruner | None, z: Parts | None = None, *, noisy: bool = True
-    ) -> Scored:
+    def forward(self, batch: Batch, pruner: ArcPruner | None, z: Parts | None = None, *, noisy: bool = True) -> Scored:
         """Score the surviving parts.
 
         Args:

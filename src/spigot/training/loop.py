@@ -86,6 +86,7 @@ class Trainer:
     Attributes:
         progress: How far it has come.
         best: The parameters with the best dev score of the present phase.
+        development: What scores them.
 
     Example:
         >>> from spigot.config import make_config
@@ -107,7 +108,7 @@ class Trainer:
         self.phases = phases(self.config)
         self.progress = Progress()
         self.best: dict[str, Tensor] = {}
-        self._development = Development(parser, corpus)
+        self.development = Development(parser, corpus)
         self._data = self._encoded()
         if model.semantics is not None and self._data.get("semantics"):
             model.semantics.seen.learn(self._data["semantics"])
@@ -201,7 +202,7 @@ class Trainer:
 
     def _finish_epoch(self, phase: Phase, step: Step) -> Step:
         progress = self.progress
-        dev, progress.structures = self._development.scores(phase, progress.structures)
+        dev, progress.structures = self.development.scores(phase, progress.structures)
         # Without development data the last parameters are the best.
         score = progress.best if phase.measure is None else dev.get(phase.measure)
         is_best = score is None or score > progress.best
