@@ -15,7 +15,6 @@ from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import TOP, Vocab
 from spigot.models.pruning import ArcPruner, SeenArcs
 from spigot.training.development import pruning_scores
-from spigot.training.loop import Trainer
 from tests.parsing import batch_of, corpus, experiment, of_lengths, parser
 
 TRAIN = of_lengths([5, 3, 6, 4, 2], seed=1)

@@ -1,7 +1,7 @@
 """`spigot sweep`: train an experiment with many settings, and say which are best."""
 
-import csv
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ def sweep(
     config: Path,
     /,
     *settings: Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)],
-    over: list[str] | None = None,
+    over: Annotated[list[str] | None, cyclopts.Parameter(negative="")] = None,
     random: int | None = None,
     sweep_seed: int = 0,
     seeds: str | None = None,
@@ -125,10 +125,9 @@ def parse_over(words: Sequence[str]) -> "dict[str, list[Value]]":
         text = text[1:-1] if text.startswith("[") and text.endswith("]") else text
         if not equals or not name or not text:
             raise ValueError(f"--over {word} has no values; write --over NAME=VALUE,VALUE, e.g. estimator.eta=0.1,1.")
-        pieces = next(csv.reader([text], skipinitialspace=True))
-        for piece in pieces:
+        for piece in re.split(r',(?=(?:[^"]*"[^"]*")*[^"]*$)', text):  # at commas outside quotes
             if not piece.strip():
-                raise ValueError(f"--over {word} has an empty value; write --over NAME=VALUE,VALUE.")
+                raise ValueError(f'--over {word} has an empty value; write "" if it is meant.')
             ((full, value),) = parse_overrides([f"--{name}={piece.strip()}"]).items()
             if isinstance(value, dict):
                 raise ValueError(f"--over {word} has a value that is a group of settings; vary them one by one.")
@@ -318,5 +317,12 @@ def _screen(
                 below.add_row(*(Text(cell, style="dim") for cell in cells))
         return Group(top, below)
 
-    with Live(console=console, transient=True, get_renderable=render, redirect_stdout=False, redirect_stderr=False):
-        yield lambda line: console.print(line, highlight=False, soft_wrap=True, markup=False)
+    with Live(
+        console=console, transient=True, get_renderable=render, redirect_stdout=False, redirect_stderr=False
+    ) as live:
+
+        def tell(line: str) -> None:
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+            live.refresh()  # the counts have changed
+
+        yield tell

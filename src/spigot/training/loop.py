@@ -135,8 +135,8 @@ class Trainer:
             groups = bucketed(lengths, self.config.training.batch, (*seed, k))
             batches[task], sizes[task] = [[chosen[i] for i in group] for group in groups], len(chosen)
         order = list(task_order(sizes, {task: len(groups) for task, groups in batches.items()}, (*seed, 7)))
-        for optimiser in self.optimisers.values():
-            optimiser.set_epoch(progress.epoch)
+        for name, optimiser in self.optimisers.items():
+            optimiser.set_epoch(progress.epoch + self._epochs_before(name, phase))
         place = dict.fromkeys(phase.tasks, 0)
         for k, task in enumerate(order):
             group = batches[task][place[task]]
@@ -158,6 +158,11 @@ class Trainer:
             if k + 1 == len(order):
                 step = self._finish_epoch(phase, step)
             yield step
+
+    def _epochs_before(self, name: str, phase: Phase) -> int:
+        """How long a model was trained before this phase: annealing goes on where pretraining left it."""
+        pretrained = name == self.config.intermediate and phase is self.phases[-1]
+        return self.config.training.pretrain if pretrained and not self.config.is_latent else 0
 
     def _drawn(self, phase: Phase, task: str, seed: tuple[int, ...]) -> list[int]:
         """The sentences of a task that an epoch uses: all, or a fresh part of the intermediate ones."""
