@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,44 +18,13 @@ from spigot.config import load_config
 from spigot.experiments.sweep import Sweep, plan_sweep, short_names, shuffled
 from spigot.experiments.sweep_results import Result, Steps, chosen_row, rank
 from spigot.experiments.sweep_trials import known_results, run_trials
+from tests.sweeping import stand_in
 
 BASE = """
 preset = "release"
 [sweep]
 "semantics.mlp" = [50, 100]
 "estimator.eta" = [0.1, 1.0, 2.0]
-"""
-
-# Stands in for a training: the same words, files and signals, without a network. What it does depends on eta.
-TRAINER = """
-import json, pathlib, shutil, signal, sys, time, tomllib
-words = dict(zip(sys.argv, sys.argv[1:]))
-run = pathlib.Path(words.get("--resume") or words["--out"])
-run.mkdir(exist_ok=True)
-if "--out" in words:
-    shutil.copy(sys.argv[1], run / "config.toml")
-config = tomllib.loads((run / "config.toml").read_text())
-eta, seed = config["estimator"]["eta"], config["seed"]
-with (run / "calls").open("a") as calls:
-    calls.write(json.dumps(sys.argv[1:]) + "\\n")
-print("hello from eta", eta, flush=True)
-if eta == 66:
-    sys.exit("spigot: The joint loss is nan at step 3. Try a lower learning rate.")
-if eta == 67:
-    import os
-    os.kill(os.getpid(), signal.SIGKILL)
-if eta == 68:
-    sys.exit(0)
-if eta == 99 and "--resume" not in words:
-    def stop(number, frame):
-        (run / "saved").touch()
-        sys.exit(130)
-    signal.signal(signal.SIGTERM, stop)
-    (run / "ready").touch()
-    time.sleep(60)
-step = {"phase": "joint", "epoch": 2, "step": 1, "of": 1, "dev": {"LF": 70 + eta + seed}, "is_best": True}
-(run / "steps.jsonl").write_text(json.dumps(step) + "\\n")
-(run / "scores.json").write_text(json.dumps({"dev": {}, "id": {"labelled": {"f1": 1 - eta / 10}}}))
 """
 
 
@@ -69,9 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trainer(tmp_path: Path) -> list[str]:
-    path = tmp_path / "trainer.py"
-    path.write_text(TRAINER, encoding="utf-8")
-    return [sys.executable, "-I", "-S", str(path)]
+    return stand_in(tmp_path)
 
 
 def trial_names(sweep: Sweep) -> list[str]:
