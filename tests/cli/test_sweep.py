@@ -174,6 +174,7 @@ def test_time_left():
     assert time_left([Result(trial, "finished", seconds=10), Result(trial, "running", seconds=99)], 2) == 0
 
 
+@pytest.mark.slow
 def test_real_trials(tiny, tmp_path, capsys):
     """One training that ends well, and one that cannot."""
     out = tmp_path / "out"
