@@ -2,6 +2,7 @@
 
 from spigot.evaluation.counts import Counts, Measure, Score
 from spigot.evaluation.induced import Induced, Profile, changed, describe
+from spigot.evaluation.labels import ClassScores, LabelScores, score_labels
 from spigot.evaluation.metrics import (
     PUNCTUATION_TAGS,
     GraphScores,
@@ -20,11 +21,13 @@ from spigot.evaluation.trivial import flat, left_branching, random_trees, right_
 
 __all__ = [
     "PUNCTUATION_TAGS",
+    "ClassScores",
     "Comparison",
     "Counts",
     "GraphScores",
     "Induced",
     "Interval",
+    "LabelScores",
     "Measure",
     "Profile",
     "Score",
@@ -42,6 +45,7 @@ __all__ = [
     "random_trees",
     "right_branching",
     "score_graphs",
+    "score_labels",
     "score_trees",
     "tree_counts",
     "word_counts",
