@@ -1,5 +1,6 @@
 """The intermediate parser, the layer, the end model (Algorithm 1)."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -112,7 +113,7 @@ class JointParser(AbstractJoint):
         self.settings = settings
         reads_trees = settings.intermediate == "syntax"
         self.syntax = SyntacticParser(settings.syntax, vocab, vectors) if reads_trees else None
-        self.semantics = SemanticParser(settings.semantics, vocab, vectors, heads=reads_trees)
+    semantics: SemanticParser  # pyright: ignore[reportIncompatibleVariableOverride] (here there always is one)
         pruning = settings.semantics.pruning
         self.pruner = ArcPruner(pruning, vocab) if pruning.learned else None
         self.estimator = estimator(settings, None if self.syntax is None else self.syntax.structure)
@@ -196,6 +197,7 @@ class JointClassifier(AbstractJoint):
                 scores, mask = self.syntax(batch)
                 return spigot.argmax(scores, self.syntax.structure, self.estimator, mask=mask)
             if self.semantics is not None:
+                batch = replace(batch, predicates=None, arcs=None)  # no gold arc is kept from pruning
                 scored = self.semantics(batch, self.pruner, noisy=False)
                 scores, mask = self.semantics.parts(batch, scored)
                 return spigot.argmax(scores, self.semantics.structure, self.estimator, mask=mask)
@@ -210,7 +212,7 @@ class JointClassifier(AbstractJoint):
         """The best structure and the probability of each class. The classifier may have read a soft structure."""
         z = self.structure(batch)
         probabilities = self._classify(batch, z).softmax(-1)
-        if z is not None and not self.estimator.hard:
+        if self.settings.intermediate is not None and not self.estimator.hard:
             z = self._best(batch)
         is_graph = self.semantics is not None
         return Answer(None if is_graph else z, z if is_graph else None, probabilities)
@@ -260,10 +262,10 @@ def estimator(settings: config.Config, structure: AbstractStructure | None = Non
         Spigot(eta=1.0, polytope=None, max_norm=1.0)
     """
     choice = settings.estimator
-    hull = choice.polytope == "hull" and structure is not None
+    hull = spigot.ConvexHull(structure) if choice.polytope == "hull" and structure is not None else None
     match settings.system:
         case "spigot":
-            return spigot.Spigot(choice.eta, spigot.ConvexHull(structure) if hull else None, choice.max_norm)
+            return spigot.Spigot(choice.eta, hull, choice.max_norm)
         case "ste":
             return spigot.StraightThrough(choice.eta, max_norm=choice.max_norm)
         case "attention":

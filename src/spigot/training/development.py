@@ -10,7 +10,7 @@ from spigot.data.batch import collate, encode
 from spigot.data.corpus import Corpus
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import TOP
-from spigot.evaluation.induced import changed
+from spigot.evaluation.induced import Field, changed
 from spigot.evaluation.metrics import accuracy, graph_counts, tree_counts
 from spigot.models.parser import Parser
 from spigot.training.plan import ACCURACY, LF, UAS, UF, Phase
@@ -60,24 +60,42 @@ class Development:
         scores = {ACCURACY: 100 * accuracy(gold, predicted)}
         if self.parser.config.intermediate is None:
             return scores, []
+        field = structure_field(self.parser)
         if self.parser.model.syntax is not None and all(sentence.heads is not None for sentence in gold):
             scores[TREE] = 100 * tree_counts(gold, predicted).accuracy()
         if before:
             pairs = zip(predicted, before, strict=True)
-            scores[CHANGED] = 100 * changed([_with_structure(*pair) for pair in pairs], predicted)
-        return scores, [_structure(sentence) for sentence in predicted]
+            earlier = [_with_structure(sentence, structure, field) for sentence, structure in pairs]
+            scores[CHANGED] = 100 * changed(earlier, predicted, field=field)
+        return scores, [_structure(sentence, field) for sentence in predicted]
 
 
-def _structure(sentence: Sentence) -> list[Any]:
+def structure_field(parser: Parser) -> Field:
+    """Where the structures stand that a system finds; the sentences may have gold ones of the other kind beside them.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> config = make_config({"task": "classification", "classifier": {"structure": "trees"}})
+        >>> vocab = Vocab.of([Sentence(("Rain",), label=0), Sentence(("Sun",), label=1)])
+        >>> structure_field(Parser(config, vocab, joint_model(config, vocab)))
+        'heads'
+    """
+    return "heads" if parser.model.syntax is not None else "graph"
+
+
+def _structure(sentence: Sentence, field: Field) -> list[Any]:
     """The heads of a sentence, or the arcs and tops of its graph, as plain values."""
-    if sentence.graph is None:
+    if field == "heads":
         return list(sentence.heads or ())
+    assert sentence.graph is not None
     return [*sentence.graph.arcs, *((0, top, TOP) for top in sentence.graph.tops)]
 
 
-def _with_structure(sentence: Sentence, structure: Sequence[Any]) -> Sentence:
+def _with_structure(sentence: Sentence, structure: Sequence[Any], field: Field) -> Sentence:
     """The sentence with what `_structure` gave."""
-    if sentence.graph is None:
+    if field == "heads":
         return replace(sentence, heads=tuple(structure))
     arcs = [Arc(*arc) for arc in structure]
     tops = [arc.argument for arc in arcs if arc.predicate == 0]

@@ -30,9 +30,9 @@ def phases(config: Config) -> list[Phase]:
         ['pruner', 'semantics', 'joint']
     """
     parser, end, plan = config.intermediate, config.end, []
-    if "semantics" in (parser, end) and config.semantics.pruning.learned and not config.is_latent:
-        if not (parser == "semantics" and config.parser_from):
-            plan.append(Phase("pruner", ("pruner",), config.semantics.pruning.epochs))
+    pruned = "semantics" in (parser, end) and config.semantics.pruning.learned and not config.is_latent
+    if pruned and not (parser == "semantics" and config.parser_from):  # a parser brings its pruner along
+        plan.append(Phase("pruner", ("pruner",), config.semantics.pruning.epochs))
     if parser is not None and config.training.pretrain and not config.parser_from and not config.is_latent:
         plan.append(Phase(parser, (parser,), config.training.pretrain, MEASURES[parser]))
     if parser is None or not config.is_joint:

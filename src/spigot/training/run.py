@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeAlias
@@ -18,12 +19,13 @@ from spigot.data.corpus import Corpus, Split, load_corpus, load_tests
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
 from spigot.data.vocab import TOP, Vocab, read_vectors
-from spigot.evaluation.induced import Induced, describe
+from spigot.evaluation.induced import Field, Induced, describe
 from spigot.evaluation.labels import score_labels
 from spigot.evaluation.metrics import score_graphs, score_trees
 from spigot.models.joint import joint_model
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
+from spigot.training.development import structure_field
 from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 
@@ -117,7 +119,8 @@ def build(config: Config, corpus: Corpus) -> Parser:
         also=() if vectors is None else vectors.words,
     )
     if config.is_latent:
-        vocab = replace(vocab, roles=(TOP, *(f"role {k + 1}" for k in range(config.classifier.roles))))
+        roles = (TOP, *(f"role {k + 1}" for k in range(config.classifier.roles)))
+        vocab = replace(vocab, roles=roles, deterministic=())  # whatever graphs the sentences happen to have
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = joint_model(config, vocab, None if vectors is None else vectors.table(vocab.words))
@@ -235,13 +238,14 @@ def _scored(parser: Parser, corpus: Corpus) -> Iterator[tuple[str, dict[str, lis
         yield " trees", sets(corpus.trees), score_trees, "conllu"
     if config.is_latent:
         labels = sets(corpus.labels)
-        yield " structure", labels, _described, ""
+        yield " structure", labels, partial(_described, field=structure_field(parser)), ""
         if parser.model.syntax is not None and all(s.heads is not None for part in labels.values() for s in part):
             yield " trees", labels, score_trees, ""
 
 
-def _described(gold: list[Sentence], predicted: list[Sentence]) -> Induced:
-    return describe(predicted, gold)
+def _described(gold: list[Sentence], predicted: list[Sentence], field: Field) -> Induced:
+    known = all((sentence.heads if field == "heads" else sentence.graph) is not None for sentence in gold)
+    return describe(predicted, gold if known else None, field=field)
 
 
 class _Log:
