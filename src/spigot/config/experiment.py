@@ -37,7 +37,8 @@ class Estimator(Values):
     Attributes:
         eta: The step size (`spigot`, `ste`, `identity`).
         max_norm: The gradient of a sentence's structure is cut to this length first.
-        polytope: What `spigot` projects onto: the structure's relaxation, or its convex hull.
+        polytope: What `spigot` projects onto: the structure's relaxation, or its convex hull; `sequential` is the
+            published program's projection of graphs, which settles an arc before its labels.
         strength: How far scores are moved against the gradient (`blackbox`, `imle`).
         temperature: The size of the noise (`imle`, `perturbed`).
         samples: How often noise is drawn (`imle`, `perturbed`).
@@ -46,7 +47,7 @@ class Estimator(Values):
 
     eta: Annotated[float, Field(gt=0)] = 1.0
     max_norm: Annotated[float, Field(gt=0)] | None = None
-    polytope: Literal["relaxation", "hull"] = "relaxation"
+    polytope: Literal["relaxation", "hull", "sequential"] = "relaxation"
     strength: Annotated[float, Field(gt=0)] = 10.0
     temperature: Annotated[float, Field(ge=0)] = 1.0
     samples: Positive = 1
@@ -123,6 +124,8 @@ class Config(Values):
                 f"system = 'pipeline' freezes the {kind} parser, so it needs training.pretrain or "
                 f"training.{parser}_from."
             )
+        if self.estimator.polytope == "sequential" and self.intermediate == "syntax":
+            raise ValueError("estimator.polytope = 'sequential' is about semantic graphs; use 'relaxation' for trees")
         if self.task == "classification":
             self._check_classifier()
         return self
@@ -134,10 +137,8 @@ class Config(Values):
                 "system = 'attention' needs marginals, and no efficient algorithm gives those of semantic graphs with "
                 "deterministic roles; use ste, spigot or another estimator, or set semantics.determinism = false"
             )
-        if self.classifier.latent and self.system == "pipeline":
+        if self.is_latent and self.system == "pipeline":
             raise ValueError("system = 'pipeline' never trains a latent parser; choose another, or latent = false")
-        if self.classifier.latent and self.intermediate is None:
-            raise ValueError(f"classifier.structure = {structure!r} has nothing latent; set classifier.latent = false")
 
     @property
     def intermediate(self) -> Literal["syntax", "semantics"] | None:
@@ -156,7 +157,7 @@ class Config(Values):
     @property
     def is_latent(self) -> bool:
         """Whether the intermediate parser has no data of its own."""
-        return self.task == "classification" and self.classifier.latent
+        return self.task == "classification" and self.classifier.latent and self.intermediate is not None
 
     @property
     def is_joint(self) -> bool:

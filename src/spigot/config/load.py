@@ -45,7 +45,7 @@ PRESET_SYSTEMS: dict[tuple[str, str, str], dict[str, Any]] = {
     },
     ("release", "parsing", "attention"): {"syntax": {"loss": "crf"}},
     ("release", "parsing", "spigot"): {"estimator": {"max_norm": 1.0}},
-    ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32}},
+    ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32, "polytope": "sequential"}},
 }
 """What a preset says about one system of a task: structured attention has its own loss and schedule."""
 

@@ -1,0 +1,67 @@
+"""How sure a parser is of its trees."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from spigot.data.batch import collate, encode
+from spigot.data.lemmas import annotate
+from spigot.data.sentence import Sentence
+from spigot.models.parser import Parser
+
+_BATCH = 64  # sentences, all of about the same length
+
+
+@torch.no_grad()
+def head_entropy(parser: Parser, sentences: Sequence[Sentence], *, tagged: bool = False) -> float:
+    r"""Mean entropy in bits of the head of a word, under the distribution over trees that the scores stand for.
+
+    With $p(z) \propto e^{s^\top z}$ and the marginals $\mu_{ij} = \Pr(\text{$i$ heads $j$})$, this is
+    $$\frac1N \sum_j -\sum_i \mu_{ij} \log_2 \mu_{ij}$$
+    over all $N$ words. It is 0 if there is one tree that counts, and at most the mean of $\log_2 n$ over the words,
+    where $n$ is the number of words in the sentence, if every head is as likely as any other. A parser that was
+    trained through hard trees need not mean its scores as a distribution; what the number tells is how far the best
+    tree stands out.
+
+    Args:
+        parser: A system with a syntactic parser.
+        sentences: What it parses.
+        tagged: Whether they have the tags and lemmas of this system already.
+
+    Returns:
+        Bits a word; 0 if there are no words.
+
+    Raises:
+        ValueError: If the system has no syntactic parser.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import JointClassifier
+        >>> sentences = [Sentence(("Rain",), label=0), Sentence(("It", "rained"), label=1)]
+        >>> latent = {"structure": "trees", "latent": True}
+        >>> config = make_config({"task": "classification", "classifier": latent, "data": {"tags": "columns"}})
+        >>> vocab = Vocab.of(sentences)
+        >>> parser = Parser(config, vocab, JointClassifier(config, vocab))
+        >>> head_entropy(parser, sentences[:1])                 # a single word can only hang on the root
+        0.0
+        >>> 0 < head_entropy(parser, sentences[1:]) <= 1
+        True
+    """
+    syntax = parser.model.syntax
+    if syntax is None:
+        raise ValueError("This system has no syntactic parser, so there are no heads to be sure of; give one that has.")
+    if parser.tagger is not None and not tagged:
+        sentences = list(annotate(sentences, parser.tagger))
+    encoded = [encode(sentence.without_annotation(), parser.vocab) for sentence in sentences if len(sentence)]
+    encoded.sort(key=lambda sentence: sentence.length)
+    bits, words = 0.0, 0
+    for start in range(0, len(encoded), _BATCH):
+        batch = collate(encoded[start : start + _BATCH])
+        scores, mask = syntax(batch)
+        marginals = syntax.structure.marginals(scores, mask).double()
+        # A probability may come out a rounding error above 1.
+        bits += float(torch.special.entr(marginals.clamp(0, 1)).sum()) / math.log(2)
+        words += int(batch.lengths.sum())
+    return bits / max(words, 1)
