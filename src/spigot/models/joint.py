@@ -106,14 +106,14 @@ class JointParser(AbstractJoint):
         False
     """
 
-    semantics: SemanticParser
+    semantics: SemanticParser  # pyright: ignore[reportIncompatibleVariableOverride] (here there always is one)
 
     def __init__(self, settings: config.Config, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:
         super().__init__()
         self.settings = settings
         reads_trees = settings.intermediate == "syntax"
         self.syntax = SyntacticParser(settings.syntax, vocab, vectors) if reads_trees else None
-    semantics: SemanticParser  # pyright: ignore[reportIncompatibleVariableOverride] (here there always is one)
+        self.semantics = SemanticParser(settings.semantics, vocab, vectors, heads=reads_trees)
         pruning = settings.semantics.pruning
         self.pruner = ArcPruner(pruning, vocab) if pruning.learned else None
         self.estimator = estimator(settings, None if self.syntax is None else self.syntax.structure)
