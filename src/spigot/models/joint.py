@@ -11,7 +11,7 @@ import spigot
 from spigot import config
 from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
-from spigot.interface import AbstractEstimator, AbstractStructure
+from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure
 from spigot.models.classifier import Classifier
 from spigot.models.given import given_trees
 from spigot.models.pruning import ArcPruner
@@ -106,14 +106,15 @@ class JointParser(AbstractJoint):
         False
     """
 
-    semantics: SemanticParser  # pyright: ignore[reportIncompatibleVariableOverride] (here there always is one)
+    semantics: SemanticParser
 
     def __init__(self, settings: config.Config, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:
         super().__init__()
         self.settings = settings
         reads_trees = settings.intermediate == "syntax"
         self.syntax = SyntacticParser(settings.syntax, vocab, vectors) if reads_trees else None
-        self.semantics = SemanticParser(settings.semantics, vocab, vectors, heads=reads_trees)
+        parser = SemanticParser(settings.semantics, vocab, vectors, heads=reads_trees)
+        self.semantics = parser  # pyright: ignore[reportIncompatibleVariableOverride] (parsing never lacks one)
         pruning = settings.semantics.pruning
         self.pruner = ArcPruner(pruning, vocab) if pruning.learned else None
         self.estimator = estimator(settings, None if self.syntax is None else self.syntax.structure)
@@ -262,10 +263,14 @@ def estimator(settings: config.Config, structure: AbstractStructure | None = Non
         Spigot(eta=1.0, polytope=None, max_norm=1.0)
     """
     choice = settings.estimator
-    hull = spigot.ConvexHull(structure) if choice.polytope == "hull" and structure is not None else None
+    polytope: AbstractPolytope | None = None
+    if choice.polytope == "hull" and structure is not None:
+        polytope = spigot.ConvexHull(structure)
+    elif choice.polytope == "sequential":
+        polytope = spigot.ArcLabel(sequential=True)
     match settings.system:
         case "spigot":
-            return spigot.Spigot(choice.eta, hull, choice.max_norm)
+            return spigot.Spigot(choice.eta, polytope, choice.max_norm)
         case "ste":
             return spigot.StraightThrough(choice.eta, max_norm=choice.max_norm)
         case "attention":
