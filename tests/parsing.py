@@ -1,4 +1,4 @@
-"""A handful of made-up sentences with trees and graphs, and experiments small enough to train on them in a test."""
+"""A handful of made-up sentences with trees, graphs and classes, and experiments small enough to train in a test."""
 
 import random
 from dataclasses import replace
@@ -9,6 +9,7 @@ from spigot.data.batch import Batch, collate, encode
 from spigot.data.corpus import Corpus, Split
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import Vocab
+from spigot.models.joint import JointClassifier
 from spigot.models.parser import Parser
 from spigot.training.run import build
 
@@ -18,6 +19,10 @@ ADVERBS = ("often", "here", "slowly")
 ALL_SYSTEMS = (
     "neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed"
 )  # fmt: skip
+CLASSIFIERS = ("bilstm", "pipeline", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed")
+"""The systems that classify with semantic graphs; structured attention needs trees."""
+THROUGH = CLASSIFIERS[2:]
+"""Those that train the parser through its graphs."""
 
 
 def sentences(count: int, seed: int = 0) -> list[Sentence]:
@@ -74,9 +79,17 @@ def corpus(train: int = 12, dev: int = 4) -> Corpus:
 
 def experiment(system: str = "spigot", **overrides: Any) -> Config:
     """A tiny experiment; overrides use two underscores for the dot, e.g. `training__epochs=3`."""
-    encoder = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}
     given = {
+        **_sizes(),
         "system": system,
+        "training": {"epochs": 2, "pretrain": 1 if system == "pipeline" else 0, "batch": 4, "patience": 0},
+    }
+    return make_config(given, {name.replace("__", "."): value for name, value in overrides.items()})
+
+
+def _sizes() -> dict[str, Any]:
+    encoder = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}
+    return {
         "data": {"tags": "columns"},
         "syntax": {"encoder": encoder, "mlp": 8},
         "semantics": {
@@ -84,14 +97,46 @@ def experiment(system: str = "spigot", **overrides: Any) -> Config:
             "mlp": 8,
             "pruning": {"encoder": {**encoder, "layers": 1}, "mlp": 8, "rare_role": 0, "epochs": 1},
         },
-        "training": {"epochs": 2, "pretrain": 1 if system == "pipeline" else 0, "batch": 4, "patience": 0},
+        "classifier": {"encoder": encoder, "mlp": 8},
     }
-    return make_config(given, {name.replace("__", "."): value for name, value in overrides.items()})
 
 
 def parser(system: str = "spigot", data: Corpus | None = None, **overrides: Any) -> Parser:
     """An untrained parser of the tiny corpus."""
     return build(experiment(system, **overrides), data or corpus())
+
+
+def reviews(count: int, seed: int = 0, classes: tuple[int, ...] = (0, 1)) -> list[Sentence]:
+    """Sentences without structure whose class is that of their first noun."""
+
+    def label(sentence: Sentence) -> int:
+        noun = next(NOUNS.index(form) for form in sentence.forms if form in NOUNS)
+        return classes[noun % len(classes)]
+
+    return [replace(sentence.without_annotation(), label=label(sentence)) for sentence in sentences(count, seed)]
+
+
+def review_corpus(train: int = 8, dev: int = 4, classes: tuple[int, ...] = (0, 1)) -> Corpus:
+    """Trees, graphs and classes of different sentences."""
+    return replace(corpus(train, dev), labels=Split(reviews(train, 4, classes), reviews(dev, 5, classes)))
+
+
+def classification(system: str = "spigot", **overrides: Any) -> Config:
+    """A tiny experiment with a classifier at its end."""
+    training = {"epochs": 2, "pretrain": 1, "batch": 4, "patience": 0}
+    given = {**_sizes(), "task": "classification", "system": system, "training": training}
+    return make_config(given, {name.replace("__", "."): value for name, value in overrides.items()})
+
+
+def classifier(system: str = "spigot", data: Corpus | None = None, **overrides: Any) -> Parser:
+    """An untrained classifier of the tiny corpus."""
+    return build(classification(system, **overrides), data or review_corpus())
+
+
+def classifier_model(whole: Parser) -> JointClassifier:
+    """Its model."""
+    assert isinstance(whole.model, JointClassifier)
+    return whole.model
 
 
 def batch_of(chosen: list[Sentence], vocab: Vocab, seeds: list[int] | None = None) -> Batch:

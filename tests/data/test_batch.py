@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spigot.data.batch import bucketed, collate, encode, task_order
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import RARE, TOP, Vocab
-from tests.parsing import batch_of, of_lengths, sentences
+from tests.parsing import batch_of, of_lengths, reviews, sentences
 
 TEXT = sentences(8)
 VOCAB = Vocab.of(TEXT)
@@ -52,6 +52,27 @@ def test_annotation_is_carried_over() -> None:
         expected.update((k, 0, top, VOCAB.role_index[TOP]) for top in sentence.graph.tops)
         assert batch.predicates[k].nonzero().flatten().tolist() == [0, *sentence.graph.predicates]
     assert found == expected
+
+
+def test_classes_become_indices_in_ascending_order() -> None:
+    chosen = reviews(6, classes=(7, -2, 3))
+    vocab = Vocab.of(chosen)
+    batch = batch_of(chosen, vocab)
+    assert vocab.classes == (-2, 3, 7)
+    assert batch.labels is not None
+    assert [vocab.classes[k] for k in batch.labels.tolist()] == [sentence.label for sentence in chosen]
+    assert batch.heads is None
+    assert batch.arcs is None
+
+
+def test_a_class_that_training_never_saw_has_no_index() -> None:
+    chosen = reviews(6, classes=(0, 1))
+    vocab = Vocab.of(chosen)
+    strange = Sentence(("cat",), label=5)
+    assert encode(strange, vocab).label is None
+    assert batch_of([chosen[0], strange], vocab).labels is None
+    assert batch_of([chosen[0], Sentence(("cat",))], vocab).labels is None
+    assert batch_of([], vocab).labels is None
 
 
 def test_annotation_that_some_lack_is_left_out_of_all() -> None:

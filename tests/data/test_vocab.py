@@ -1,6 +1,7 @@
 """Vocabularies and pretrained vectors."""
 
 import gzip
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from spigot.data.files import FormatError
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import RARE, SPECIAL, TOP, Vectors, Vocab, read_vectors
-from tests.parsing import sentences
+from tests.parsing import reviews, sentences
 
 ROLES = st.sampled_from(["A", "B", "C", "D"])
 ARCS = st.dictionaries(st.tuples(st.integers(1, 4), st.integers(1, 4)).filter(lambda p: p[0] != p[1]), ROLES)
@@ -73,6 +74,25 @@ def test_json_gives_the_same_vocabulary() -> None:
     assert Vocab.from_json(vocab.to_json()) == vocab
     with pytest.raises(TypeError):
         Vocab.from_json('{"words": []}')
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-3, 9)), max_size=6))
+def test_classes_are_the_labels_in_ascending_order(labels: list[int | None]) -> None:
+    vocab = Vocab.of([Sentence(("rain",), label=label) for label in labels])
+    assert vocab.classes == tuple(sorted({label for label in labels if label is not None}))
+    assert [vocab.class_index[label] for label in vocab.classes] == list(range(len(vocab.classes)))
+    assert Vocab.from_json(vocab.to_json()) == vocab
+
+
+def test_a_vocabulary_written_before_there_were_classes_can_be_read() -> None:
+    vocab = Vocab.of(sentences(5))
+    before = {name: value for name, value in json.loads(vocab.to_json()).items() if name != "classes"}
+    assert Vocab.from_json(json.dumps(before)) == vocab
+
+
+def test_classes_bring_no_roles_along() -> None:
+    vocab = Vocab.of(reviews(5))
+    assert (vocab.roles, vocab.deterministic) == ((), ())
 
 
 LINES = "rain 0.5 1 -2\nsnow -1e-1 2 3.25\n, 1 2 3\n"

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from spigot.config import Optimiser
 from spigot.nn.encoder import END, ROOT, UNKNOWN, BiLSTM, TokenEmbedding
+from spigot.training.optimiser import ModelOptimiser
 
 LENGTHS = torch.tensor([7, 1, 4, 6])
 
@@ -80,6 +82,37 @@ def test_dropout_of_a_sentence_does_not_depend_on_its_batch() -> None:
     alone = ours(states[2:3, :4], LENGTHS[2:3], seeds[2:3])
     torch.testing.assert_close(together[2, :4], alone[0])
     assert not torch.allclose(together, ours(states, LENGTHS))
+
+
+def test_without_layers_the_inputs_are_the_states() -> None:
+    ours = BiLSTM(5, 6, layers=0)
+    states = inputs(torch.float32)
+    assert torch.equal(ours(states, LENGTHS), states)
+    assert ours.outputs == 5
+    assert not list(ours.parameters())
+    assert (BiLSTM(5, 6, 1).outputs, BiLSTM(5, 6, 2, interleaved=True).outputs) == (12, 12)
+
+
+def test_input_dropout_leaves_out_units_of_each_position_on_its_own() -> None:
+    ours = BiLSTM(5, 6, layers=0, input_dropout=0.5)
+    states, seeds = torch.ones(4, 7, 5), torch.tensor([5, 6, 7, 8])
+    found = ours(states, LENGTHS, seeds)
+    assert set(found.unique().tolist()) == {0.0, 2.0}
+    assert (found[:, :1] != found).any()  # one mask for the whole sentence would be locked dropout
+    assert torch.equal(ours(states[2:3, :4], LENGTHS[2:3], seeds[2:3])[0], found[2, :4])
+    assert torch.equal(ours(states, LENGTHS), states)
+    assert not torch.equal(ours(states, LENGTHS, seeds + 1), found)
+
+
+def test_input_dropout_comes_before_the_layers_and_reaches_no_padding() -> None:
+    ours = BiLSTM(5, 6, 1, input_dropout=0.5).double()
+    plain = BiLSTM(5, 6, 1).double()
+    plain.load_state_dict(ours.state_dict())
+    states, seeds = inputs(), torch.arange(4)
+    dropped = BiLSTM(5, 6, layers=0, input_dropout=0.5)(states, LENGTHS, seeds)
+    torch.testing.assert_close(ours(states, LENGTHS, seeds), plain(dropped, LENGTHS))
+    alone = ours(states[3:, :6], LENGTHS[3:], seeds[3:])
+    torch.testing.assert_close(ours(states, LENGTHS, seeds)[3, :6], alone[0])
 
 
 def test_forget_gates_start_open_and_other_biases_closed() -> None:
@@ -155,3 +188,37 @@ def test_only_rows_that_were_read_get_a_gradient() -> None:
     assert isinstance(gradient, Tensor)
     assert gradient.is_sparse
     assert sorted(gradient.coalesce().indices()[0].tolist()) == [1, 2, 4]
+
+
+def with_vectors(fixed: bool) -> TokenEmbedding:
+    """Words 3 and 5 have vectors, word 4 and the symbols have none."""
+    vectors = torch.zeros(6, 3)
+    vectors[3], vectors[5] = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([4.0, 5.0, 6.0])
+    return TokenEmbedding((6, 6, 6), (3, 2, 0), torch.ones(6), 0.0, vectors=vectors, fixed=fixed)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_fixed_vectors_stay_and_all_other_words_move(fixed: bool) -> None:
+    embed, layer = with_vectors(fixed), nn.Linear(5, 1)
+    model = nn.ModuleList([embed, layer])
+    optimiser = ModelOptimiser(model, Optimiser(learning_rate=0.1))
+    optimiser.set_epoch(0)
+    before = [table.weight.detach().clone() for table in embed.tables]  # pyright: ignore
+    for _ in range(3):
+        optimiser.zero_grad()
+        ids = torch.tensor([[ROOT, 3, 4, 3, END], [ROOT, 5, 0, 4, END]])
+        layer(embed(ids, ids, ids)).square().sum().backward()
+        assert optimiser.step() > 0
+    moved = [(table.weight != old).any(-1).tolist() for table, old in zip(embed.tables, before, strict=True)]
+    assert moved[0] == [True, True, True, not fixed, True, not fixed]
+    assert all(moved[1])  # their lemmas are learned
+
+
+def test_whoever_loads_the_model_knows_which_vectors_are_fixed() -> None:
+    saved = with_vectors(fixed=True).state_dict()
+    loaded = TokenEmbedding((6, 6, 6), (3, 2, 0), torch.ones(6), 0.0, fixed=True)
+    assert loaded.learned is not None
+    assert loaded.learned.all()
+    loaded.load_state_dict(saved)
+    assert loaded.learned.tolist() == [True, True, True, False, True, False]
+    assert "learned" not in with_vectors(fixed=False).state_dict()

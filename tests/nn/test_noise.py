@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.nn.noise import locked_dropout, uniform
+from spigot.nn.noise import dropout, locked_dropout, uniform
 
 LARGEST = 2**64
 
@@ -53,3 +53,32 @@ def test_no_seeds_no_dropout() -> None:
     states = torch.randn(2, 3, 4)
     assert locked_dropout(states, None, 0.9, stream=0) is states
     assert locked_dropout(states, torch.arange(3), 0.0, stream=0) is states
+    assert dropout(states, None, 0.9, stream=0) is states
+    assert dropout(states, torch.arange(3), 0.0, stream=0) is states
+
+
+def test_dropout_keeps_the_mean_and_scales_the_gradient() -> None:
+    states = torch.ones(5, 200, 40, requires_grad=True)
+    dropped = dropout(states, torch.arange(200), 0.3, stream=1)
+    values = dropped.detach()
+    assert set(values.unique().tolist()) == {0.0, float(torch.tensor(1.0) / 0.7)}
+    assert float(values.mean()) == pytest.approx(1, abs=0.02)
+    dropped.sum().backward()
+    assert states.grad is not None
+    assert torch.equal(states.grad, values)
+
+
+def test_dropout_decides_for_every_position_unit_and_sentence_alone() -> None:
+    kept = (dropout(torch.ones(30, 30, 30), torch.arange(30), 0.5, stream=4) > 0).numpy().astype(float)
+    for axis in range(3):
+        shifted = np.roll(kept, 1, axis)
+        assert abs(np.corrcoef(kept.ravel(), shifted.ravel())[0, 1]) < 0.03
+    other = (dropout(torch.ones(30, 30, 30), torch.arange(30), 0.5, stream=5) > 0).numpy().astype(float)
+    assert abs(np.corrcoef(kept.ravel(), other.ravel())[0, 1]) < 0.03
+
+
+@given(st.integers(1, 6), st.integers(0, 5), st.integers(0, 2**40))
+def test_dropout_of_a_sentence_depends_on_its_seed_and_not_on_padding_or_batch(n: int, more: int, seed: int) -> None:
+    alone = dropout(torch.ones(n, 1, 6), torch.tensor([seed]), 0.5, stream=3)
+    together = dropout(torch.ones(n + more, 3, 6), torch.tensor([seed + 1, seed, 9]), 0.5, stream=3)
+    assert torch.equal(together[:n, 1], alone[:, 0])
