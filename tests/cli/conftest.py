@@ -25,6 +25,9 @@ encoder = { word_dim = 8, lemma_dim = 4, tag_dim = 4, hidden = 8 }
 epochs = 1
 rare_role = 1
 encoder = { word_dim = 8, lemma_dim = 4, tag_dim = 4, hidden = 8 }
+[classifier]
+mlp = 8
+encoder = { word_dim = 8, lemma_dim = 4, tag_dim = 4, hidden = 8, input_dropout = 0.0 }
 [training]
 batch = 4
 epochs = 2
@@ -60,10 +63,46 @@ def trained_without_syntax(tiny: Path, tmp_path_factory: pytest.TempPathFactory)
     return _train(tiny, tmp_path_factory, "neurboparser")
 
 
-def _train(config: Path, factory: pytest.TempPathFactory, system: str) -> Path:
+@pytest.fixture(scope="session")
+def classifier(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a classifier that reads the graphs of a parser, with a tagger."""
+    settings = ["--data.tags", "predicted", "--training.pretrain", "4", "--training.epochs", "1"]
+    return _train(tiny, tmp_path_factory, "spigot", "--task", "classification", *settings)
+
+
+@pytest.fixture(scope="session")
+def latent(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a classifier with latent trees."""
+    settings = ["--classifier.structure", "trees", "--classifier.latent", "true", "--training.epochs", "3"]
+    return _train(tiny, tmp_path_factory, "ste", "--task", "classification", *settings)
+
+
+@pytest.fixture(scope="session")
+def bilstm(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a classifier that reads no structure."""
+    return _train(tiny, tmp_path_factory, "bilstm", "--task", "classification", "--training.epochs", "1")
+
+
+@pytest.fixture(scope="session")
+def chains(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a classifier that reads chains, which nobody learns."""
+    settings = ["--classifier.structure", "right", "--training.epochs", "1"]
+    return _train(tiny, tmp_path_factory, "pipeline", "--task", "classification", *settings)
+
+
+@pytest.fixture(scope="session")
+def gold_reader(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of a classifier that reads the right trees."""
+    settings = ["--classifier.structure", "gold", "--training.epochs", "1"]
+    return _train(tiny, tmp_path_factory, "pipeline", "--task", "classification", *settings)
+
+
+def _train(config: Path, factory: pytest.TempPathFactory, system: str, *settings: str) -> Path:
     out = factory.mktemp("runs") / system
     rates = ["--syntax.optimiser.learning_rate", "0.02", "--semantics.optimiser.learning_rate", "0.02"]
-    epochs = ["--training.epochs", "5", "--semantics.pruning.optimiser.learning_rate", "0.02"]  # enough to find arcs
-    words = ["train", str(config), "--out", str(out), "--system", system, *rates, *epochs, "--threads", "1"]
+    rates += ["--semantics.pruning.optimiser.learning_rate", "0.02"]
+    if "--training.epochs" not in settings:
+        settings = (*settings, "--training.epochs", "5")  # enough to find arcs
+    words = ["train", str(config), "--out", str(out), "--system", system, *rates, *settings, "--threads", "1"]
     assert cli.main(words) == 0
     return out

@@ -186,6 +186,9 @@ class Standard:
     def flush(self) -> None:
         pass
 
+    def isatty(self) -> bool:
+        return False
+
 
 def test_predict_streams(trained, trees, tmp_path, monkeypatch, capsys):
     out = tmp_path / "out.conllu"
@@ -258,7 +261,10 @@ def test_predict_failures(trained, trained_without_syntax, trees, graphs, tmp_pa
         ([trained, tmp_path / "no.sdp", "-o", out], "no.sdp: no such data file."),
         ([trained, trees, "-o", tmp_path / "no" / "out.sdp"], "no does not exist"),
         ([trained, trees, "-o", out, "--graph"], "--graph is about the enhanced column of CoNLL-U, and sdp has none"),
-        ([trained, trees, "-o", out, "--to", "xml"], "format is 'xml'"),
+        ([trained, trees, "-o", out, "--to", "xml"], "--to is xml; it must be"),
+        ([trained, trees, "-o", out, "--format", "xml"], "--format is xml; it must be"),
+        ([trained, trees, "-o", tmp_path / "out.txt"], "the format text has no place for what"),
+        ([trained, trees, "-o", tmp_path / "out.tsv"], "has no classifier, so there are no classes to write"),
         ([trained, trees, "-o", "--skip-bad"], "--skip-bad stands where --out has its file"),
         (
             [trained_without_syntax, trees, "-o", tmp_path / "o.conllu"],

@@ -84,8 +84,35 @@ def test_intervals_are_repeatable(tmp_path, capsys):
 def test_classes_in_python():
     good, bad = Sentence(("Fine",), label=1), Sentence(("Fine",), label=0)
     scores = score_files([good, good], [good, bad])
-    assert scores.accuracy == 0.5
+    assert scores.labels is not None
+    assert scores.labels.accuracy == 0.5
     assert scores.trees is scores.graphs is None
+
+
+def test_classes(tmp_path, capsys):
+    words = ["A", "B", "C", "D"]
+    gold, predicted = ([Sentence((word,), label=int(k)) for word, k in zip(words, labels, strict=True)]
+                       for labels in ("0112", "0122"))  # fmt: skip
+    paths = files(tmp_path, ".tsv", gold, predicted)
+    assert cli.main(["score", *paths, "--intervals"]) == 0
+    out = capsys.readouterr().out
+    assert "Classes: 4 sentences, per cent" in out
+    assert re.search(r"^ *all sentences +75\.00 +\d+\.\d\d to 100\.00$", out, re.MULTILINE)
+    assert "P" not in out.split()
+    assert cli.main(["score", *paths, "--labels"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^ *1 +2 +1 +100\.00 +50\.00 +66\.67$", out, re.MULTILINE)
+    assert re.search(r"^ *1 +0 +1 +1$", out, re.MULTILINE)  # one of the two was taken for a 2
+    assert cli.main(["score", *paths, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["labels"]["confusion"]["1"] == {"1": 1, "2": 1}
+
+
+def test_the_format_is_that_of_the_gold_file(tmp_path, capsys):
+    gold, predicted = tmp_path / "gold.txt", tmp_path / "predicted.jsonl"
+    gold.write_text("(4 (2 What) (4 fun))\n(2 (2 It) (2 rains))\n(1 (2 Oh) (1 no))\n")
+    write([Sentence(("What", "fun"), label=1), Sentence(("Oh", "no"), label=1)], predicted)
+    assert cli.main(["score", str(gold), str(predicted), "--format", "sst-binary"]) == 0
+    assert re.search(r"all sentences +50\.00$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_what_only_one_file_has_is_named(tmp_path, capsys):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import cyclopts
 
 import spigot
-from spigot.cli import compare, data, demo, evaluate, predict, score, sweep, train
+from spigot.cli import compare, data, demo, diagnose, evaluate, predict, score, sweep, train
 from spigot.cli.console import is_first_process
 
 
@@ -37,6 +37,7 @@ for command in (
     evaluate.evaluate,
     predict.predict,
     compare.compare,
+    diagnose.diagnose,
     data.tag,
     score.score,
 ):

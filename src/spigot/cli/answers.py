@@ -1,6 +1,6 @@
 """Gold files, and what a trained system or another file says about the same sentences."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -9,7 +9,7 @@ import cyclopts
 
 from spigot.cli.console import progress
 from spigot.data.conll import ConllSource
-from spigot.data.formats import FormatError, read
+from spigot.data.formats import FormatError, guess, read
 from spigot.data.sentence import Graph, Sentence
 
 if TYPE_CHECKING:
@@ -17,6 +17,31 @@ if TYPE_CHECKING:
 
 Enhanced: TypeAlias = Annotated[bool, cyclopts.Parameter(name="--graph", negative="")]
 """`--graph`: whether the enhanced column of CoNLL-U holds semantic graphs."""
+
+KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
+"""What a sentence may be annotated with: the field, and what messages call it."""
+
+
+def has(sentences: Sequence[Sentence], field: str) -> bool:
+    """Whether any of the sentences is annotated so.
+
+    Example:
+        >>> has([Sentence(("Rain",)), Sentence(("Snow",), label=0)], "label")
+        True
+    """
+    return any(getattr(sentence, field) is not None for sentence in sentences)
+
+
+def kinds(sentences: Sequence[Sentence]) -> str:
+    """What the sentences are annotated with, in words.
+
+    Example:
+        >>> kinds([Sentence(("Rain", "fell"), heads=(2, 0), label=0)]), kinds([Sentence(("Rain",))]), kinds([])
+        ('trees and classes', 'no annotation', 'no sentences')
+    """
+    if not sentences:
+        return "no sentences"
+    return " and ".join(name for field, name in KINDS.items() if has(sentences, field)) or "no annotation"
 
 
 def read_gold(
@@ -43,17 +68,28 @@ def read_gold(
         >>> sentence.heads, sentence.graph
         ((0,), None)
     """
-    sentences = _read(path, format, enhanced, skip_bad)
+    sentences = read_answers(path, format, enhanced=enhanced, skip_bad=skip_bad)
     if not sentences:
         raise ValueError(f"{path} has no sentences.")
-    if all(sentence.heads is None and sentence.graph is None for sentence in sentences):
-        raise ValueError(f"{path} has neither trees nor graphs, so there is nothing to compare with.")
+    if not any(has(sentences, field) for field in KINDS):
+        column = "; --graph takes the enhanced column as graphs" if _is_universal(sentences[0]) and not enhanced else ""
+        raise ValueError(
+            f"{path} has neither trees nor graphs nor classes, so there is nothing to compare with{column}."
+        )
     return sentences
 
 
-def _read(
-    path: Path, format: str | None, enhanced: bool, skip_bad: Callable[[FormatError], None] | None
+def read_answers(
+    path: Path, format: str | None, *, enhanced: bool, skip_bad: Callable[[FormatError], None] | None
 ) -> list[Sentence]:
+    """Read sentences with whatever a file says about them; the enhanced column of CoNLL-U only if it is asked for.
+
+    Args:
+        path: The file.
+        format: Its format, if the name does not tell.
+        enhanced: Whether the enhanced column holds semantic graphs.
+        skip_bad: Told of malformed sentences, which are then left out.
+    """
     sentences = []
     for sentence in read(path, format, skip_bad=skip_bad):
         if isinstance(sentence.source, ConllSource):
@@ -63,10 +99,46 @@ def _read(
     return sentences
 
 
+def _is_universal(sentence: Sentence) -> bool:
+    return isinstance(sentence.source, ConllSource) and sentence.source.universal
+
+
+def format_beside(path: Path, gold: Path, format: str | None) -> str | None:
+    """The format of a second file, where `--format` was meant for a first one.
+
+    A file that is named alike is in the same format. One whose name stands for another is in that one: `--format
+    sst-binary` is about the `.txt` file, and not about the `.jsonl` file beside it.
+
+    Args:
+        path: The second file.
+        gold: The first.
+        format: What was asked for.
+
+    Returns:
+        A format, or `None` if the name of the second file tells.
+
+    Example:
+        >>> format_beside(Path("b.txt"), Path("a.txt"), "sst"), format_beside(Path("b.jsonl"), Path("a.txt"), "sst")
+        ('sst', None)
+    """
+    if format is None or _ending(path) == _ending(gold):
+        return format
+    try:
+        guess(path)
+    except ValueError:
+        return format
+    return None
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
 def answers(
     source: Path,
     gold: Sequence[Sentence],
     *,
+    file: Path,
     format: str | None = None,
     enhanced: bool = False,
     skip_bad: Callable[[FormatError], None] | None = None,
@@ -76,30 +148,120 @@ def answers(
     Args:
         source: A run folder, whose system then parses the sentences, or a file.
         gold: The sentences.
-        format: The format of a file, if its name does not tell.
+        file: The file they are from.
+        format: The format of that file, and of one that is named like it.
         enhanced: Whether the enhanced column of a file holds semantic graphs.
         skip_bad: Told of malformed sentences of a file, which are then left out.
 
     Example:
-        >>> answers(Path("no-such-run"), [])
+        >>> answers(Path("no-such-run"), [], file=Path("gold.sdp"))
         Traceback (most recent call last):
         FileNotFoundError: no-such-run is neither a run folder nor a file of predictions: there is no such thing.
     """
     if source.is_dir():
         from spigot.training import checkpoint
 
-        return parsed(checkpoint.load(source), gold)
+        parser = checkpoint.load(source)
+        check_classes(parser, gold, run=source, file=file, format=format)
+        return parsed(parser, gold)
     if not source.exists():
         raise FileNotFoundError(f"{source} is neither a run folder nor a file of predictions: there is no such thing.")
-    return _read(source, format, enhanced, skip_bad)
+    return read_answers(source, format_beside(source, file, format), enhanced=enhanced, skip_bad=skip_bad)
 
 
-def parsed(parser: "Parser", gold: Sequence[Sentence]) -> list[Sentence]:
-    """What a system says about sentences whose annotation it does not get to see.
+def scored_fields(parser: "Parser") -> list[str]:
+    """Which annotation a system can be judged by: that of its own parsers, and the classes of a classifier.
+
+    A tree that nobody predicted, as that of a classifier which reads chains, is none of it.
+
+    Args:
+        parser: The system.
+    """
+    model = parser.model
+    found = {
+        "heads": model.syntax is not None,
+        "graph": model.semantics is not None,
+        "label": is_classifier(parser),
+    }
+    return [field for field in KINDS if found[field]]
+
+
+def given_fields(parser: "Parser") -> list[str]:
+    """Which annotation the answers of a system have; the trees that a classifier is given are among it.
+
+    Args:
+        parser: The system.
+    """
+    fields = scored_fields(parser)
+    reads_given = is_classifier(parser) and parser.config.intermediate is None and parser.config.system != "bilstm"
+    return ["heads", *fields] if reads_given else fields
+
+
+def is_classifier(parser: "Parser") -> bool:
+    """Whether a system gives sentences a class."""
+    return parser.config.task == "classification"
+
+
+def is_gold_reader(parser: "Parser") -> bool:
+    """Whether a system reads the right trees."""
+    return is_classifier(parser) and parser.config.classifier.structure == "gold"
+
+
+def blank(parser: "Parser", sentence: Sentence) -> Sentence:
+    """A sentence without the annotation that a system does not get to see.
+
+    Args:
+        parser: The system.
+        sentence: The sentence.
+    """
+    plain = sentence.without_annotation()
+    return replace(plain, heads=sentence.heads) if is_gold_reader(parser) else plain
+
+
+def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
+    """What a system says about sentences whose annotation it does not get to see, as far as it can be judged.
 
     Args:
         parser: The system.
         gold: The sentences.
+        tagged: Whether they have the tags and lemmas of this system already.
     """
-    plain = (sentence.without_annotation() for sentence in gold)
-    return list(progress(parser.parse(plain), "parsing", total=len(gold)))
+    found = parser.parse((blank(parser, sentence) for sentence in gold), tagged=tagged)
+    sentences = progress(found, "parsing", total=len(gold))
+    if "heads" in scored_fields(parser):
+        return list(sentences)
+    return [replace(sentence, heads=None, relations=None) for sentence in sentences]
+
+
+def check_classes(
+    parser: "Parser", gold: Sequence[Sentence], *, run: Path, file: Path, format: str | None = None
+) -> None:
+    """Complain about classes that a system has never seen, and so cannot find.
+
+    Args:
+        parser: The system.
+        gold: Sentences with the right classes.
+        run: What the system is called.
+        file: Where the sentences are from.
+        format: The format of the file, if it was named.
+
+    Raises:
+        ValueError: If there are such classes.
+    """
+    if not is_classifier(parser):
+        return
+    known = parser.vocab.classes
+    strange = sorted({sentence.label for sentence in gold if sentence.label is not None}.difference(known))
+    if not strange:
+        return
+    advice = "give a file with the same classes"
+    if format in ("sst", "sst-phrases") and known == (0, 1):
+        advice = f"read it with --format {format.replace('sst', 'sst-binary')}"
+    raise ValueError(
+        f"{file} has sentences of class {_listed(strange)}, and {run} knows only {_listed(known)}; {advice}."
+    )
+
+
+def _listed(classes: Collection[int]) -> str:
+    *most, last = map(str, classes)
+    return f"{', '.join(most)} and {last}" if most else last

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.answers import Enhanced, answers, read_gold
-from spigot.cli.console import AsJson, Flag, Skipped, percent, print_json, print_table, use_threads
+from spigot.cli.answers import Enhanced, answers, has, kinds, read_gold
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, use_threads
 from spigot.data.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def compare(
     samples: int = 10_000,
     seed: int = 0,
     threads: int | None = None,
-    format: str | None = None,
+    format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,
 ) -> None:
@@ -35,7 +35,8 @@ def compare(
     second
         Another one. Differences are first minus second.
     file
-        The gold file: CoNLL-X and CoNLL-U have trees, SDP has graphs.
+        The gold file: CoNLL-X and CoNLL-U have trees, SDP has graphs, labelled text (.tsv) and sentiment trees
+        (--format sst-binary) have classes, JSON lines have any of them.
     graph
         Compare the enhanced column of CoNLL-U too: it holds semantic graphs.
     samples
@@ -44,8 +45,6 @@ def compare(
         Where the random numbers of the bootstrap start.
     threads
         How many threads torch may use; by default one for each core, up to four.
-    format
-        The format of the files, if their names do not tell: conllu, conllx, sdp, sdp2014.
     skip_bad
         Leave out malformed sentences and say how many; without it they are an error.
     as_json
@@ -55,7 +54,9 @@ def compare(
     hook = skipped if skip_bad else None
     gold = read_gold(file, format, enhanced=graph, skip_bad=hook)
     with use_threads(threads):
-        systems = [answers(side, gold, format=format, enhanced=graph, skip_bad=hook) for side in (first, second)]
+        systems = [
+            answers(side, gold, file=file, format=format, enhanced=graph, skip_bad=hook) for side in (first, second)
+        ]
     results = compare_answers(gold, *systems, samples=samples, seed=seed)
     if as_json:
         print_json({"first": first, "second": second, "file": file, "results": results, "skipped": skipped.count})
@@ -83,7 +84,7 @@ def compare_answers(
         seed: Where the random numbers start.
 
     Returns:
-        `LF` and `UF` of graphs with tops, `UAS` of trees with and without punctuation.
+        `accuracy` of classes, `LF` and `UF` of graphs with tops, `UAS` of trees with and without punctuation.
 
     Raises:
         ValueError: If there is no such annotation, or the sentences are not the same.
@@ -93,9 +94,11 @@ def compare_answers(
         >>> compare_answers([right], [right], [wrong], samples=10)["UAS"].difference
         1.0
     """
-    from spigot.evaluation import bootstrap, graph_counts, tree_counts
+    from spigot.evaluation import bootstrap, graph_counts, label_counts, tree_counts
 
     measures: dict[str, Callable[[Sequence[Sentence]], Counts]] = {}
+    if _all_have("label", gold, first, second):
+        measures["accuracy"] = lambda answer: label_counts(gold, answer)
     if _all_have("graph", gold, first, second):
         measures["LF"] = lambda answer: graph_counts(gold, answer)
         measures["UF"] = lambda answer: graph_counts(gold, answer, labelled=False)
@@ -104,8 +107,8 @@ def compare_answers(
         measures["UAS without punctuation"] = lambda answer: tree_counts(gold, answer, punctuation=False)
     if not measures:
         raise ValueError(
-            "there is no annotation that the gold file and both systems have; give a file with graphs (SDP), or one "
-            "with trees to two systems that have a syntactic parser."
+            f"there is no annotation that the gold file and both systems have: the gold file has {kinds(gold)}, the "
+            f"first system {kinds(first)}, the second {kinds(second)}; give a file with what both systems find."
         )
     return {
         name: bootstrap(counts(first), counts(second), samples=samples, seed=seed) for name, counts in measures.items()
@@ -113,7 +116,7 @@ def compare_answers(
 
 
 def _all_have(field: str, *sides: Sequence[Sentence]) -> bool:
-    return all(any(getattr(sentence, field) is not None for sentence in side) for side in sides)
+    return all(has(side, field) for side in sides)
 
 
 def _print_results(title: str, results: "dict[str, Comparison]") -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import cyclopts
 
-from spigot.data.formats import FormatError
+from spigot.data.formats import FORMATS, FormatError
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -24,6 +24,12 @@ Flag: TypeAlias = Annotated[bool, cyclopts.Parameter(negative="")]
 
 AsJson: TypeAlias = Annotated[bool, cyclopts.Parameter(name="--json", negative="")]
 """`--json`: results for programs instead of people."""
+
+FormatName: TypeAlias = Annotated[
+    str | None,
+    cyclopts.Parameter(help=f"The format of the files, if their names do not tell: {', '.join(FORMATS)}."),
+]
+"""`--format`: a key of `FORMATS`."""
 
 
 def progress(
@@ -179,6 +185,16 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words.
+
+    Example:
+        >>> counted(1, "sentence"), counted(1200, "token")
+        ('1 sentence', '1,200 tokens')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 @dataclass
 class Skipped:
     """Counts the sentences that a reader leaves out, to be given to `read` as `skip_bad`.
@@ -200,4 +216,4 @@ class Skipped:
     def report(self) -> None:
         """Say on standard error how many there were, and why the first was one."""
         if self.first is not None:
-            say(f"Skipped {self.count} bad sentence{'s' if self.count > 1 else ''}; the first: {self.first}")
+            say(f"Skipped {counted(self.count, 'bad sentence')}; the first: {self.first}")

@@ -9,10 +9,12 @@ from typing import Annotated
 
 import cyclopts
 
-from spigot.cli.console import AsJson, Flag, Skipped, print_json, print_table, progress
-from spigot.data.formats import read, write
+from spigot.cli.answers import format_beside
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, print_table, progress
+from spigot.data.formats import guess, read, write
 from spigot.data.sentence import Sentence
 
+_TAGGED = ("conllx", "conllu", "sdp", "sdp2014", "jsonl")  # formats with a place for tags
 _EQUAL = {"tags": operator.eq, "lemmas": lambda wanted, got: wanted.lower() == got.lower()}
 
 
@@ -46,7 +48,7 @@ def tag(
     save: Path | None = None,
     folds: int = 5,
     seed: int = 0,
-    format: str | None = None,
+    format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,
 ) -> None:
@@ -74,8 +76,6 @@ def tag(
         How many parts --jackknife makes.
     seed
         Where the random numbers of training start.
-    format
-        The format of the files, if their names do not tell: conllu, conllx, sdp, sdp2014.
     skip_bad
         Leave out malformed sentences and say how many; without it they are an error.
     as_json
@@ -91,6 +91,9 @@ def tag(
         raise ValueError(
             f"--save {save} has nothing to save: --model {model} is a saved tagger already. Leave one out."
         )
+    style = format_beside(out, file, format)
+    if (style or guess(out)) not in _TAGGED:
+        raise ValueError(f"{style or guess(out)} has no place for tags; name an --out like {out.stem}.conllu.")
     for path in (out, save):
         if path is not None:
             check_target(path)
@@ -108,7 +111,7 @@ def tag(
             tagger = Tagger.load(model)
         else:
             assert train is not None  # _check_choice has seen to it
-            tagger = Tagger.train(read(train, format, skip_bad=hook), seed=seed)
+            tagger = Tagger.train(read(train, format_beside(train, file, format), skip_bad=hook), seed=seed)
         if save is not None:
             tagger.save(save)
         # The tagger runs ahead by one chunk: that is all the two streams hold.
@@ -116,7 +119,7 @@ def tag(
         tagged = annotate(copies, tagger)
 
     report = TagReport()
-    write(progress(_compared(originals, tagged, report), "tagging"), out, format)
+    write(progress(_compared(originals, tagged, report), "tagging"), out, style)
     report.skipped = skipped.count
     if as_json:
         print_json(report)

@@ -1,14 +1,17 @@
 """`spigot evaluate`: a trained system against gold files."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.answers import Enhanced, parsed, read_gold
-from spigot.cli.console import AsJson, Flag, Skipped, print_json, use_threads
+from spigot.cli.answers import KINDS, Enhanced, check_classes, has, kinds, parsed, read_gold, scored_fields
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, use_threads
 from spigot.cli.score import intervals_of, print_scores, score_files
 
 if TYPE_CHECKING:
     from spigot.data.sentence import Sentence
+    from spigot.models.parser import Parser
 
 
 def evaluate(
@@ -20,14 +23,14 @@ def evaluate(
     samples: int = 10_000,
     seed: int = 0,
     threads: int | None = None,
-    format: str | None = None,
+    format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,
 ) -> None:
-    """Parse gold files with a trained system and score what it finds: trees, graphs, whatever a file has.
+    """Give gold files to a trained system and score what it finds: classes, trees, graphs, whatever a file has.
 
-    Graphs get labelled and unlabelled precision, recall and F1, with and without tops; trees get attachment scores
-    (UAS), with and without punctuation; both get exact match and 95 % confidence intervals by the bootstrap over
+    Classes get accuracy; graphs get labelled and unlabelled precision, recall and F1, with and without tops; trees get
+    attachment scores (UAS), with and without punctuation; all get 95 % confidence intervals by the bootstrap over
     sentences.
 
     Parameters
@@ -35,9 +38,11 @@ def evaluate(
     run
         The folder that spigot train made.
     files
-        Gold files: CoNLL-X and CoNLL-U have trees, SDP has graphs.
+        Gold files: CoNLL-X and CoNLL-U have trees, SDP has graphs, labelled text (.tsv) and sentiment trees (--format
+        sst-binary) have classes, JSON lines have any of them.
     labels
-        Print the numbers of every role too; with --json they are always there.
+        Print the numbers of every role and of every class too, and which classes were taken for which; with --json
+        they are always there.
     graph
         Score the enhanced column of CoNLL-U too: it holds semantic graphs.
     samples
@@ -46,8 +51,6 @@ def evaluate(
         Where the random numbers of the bootstrap start.
     threads
         How many threads torch may use; by default one for each core, up to four.
-    format
-        The format of the files, if their names do not tell: conllu, conllx, sdp, sdp2014.
     skip_bad
         Leave out malformed sentences and say how many; without it they are an error.
     as_json
@@ -62,10 +65,11 @@ def evaluate(
     for path in files:
         skipped = Skipped()
         gold = read_gold(path, format, enhanced=graph, skip_bad=skipped if skip_bad else None)
+        _check_fields(parser, gold, run, path)
+        check_classes(parser, gold, run=run, file=path, format=format)
         with use_threads(threads):
             predicted = parsed(parser, gold)
-        _check_trees(run, path, gold, predicted)
-        scores = score_files(gold, predicted)
+        scores = score_files(_judged(parser, gold), predicted)
         bounds = intervals_of(gold, predicted, scores, samples=samples, seed=seed)
         results[str(path)] = {"scores": scores, "intervals": bounds, "skipped": skipped.count}
         if not as_json:
@@ -76,9 +80,19 @@ def evaluate(
         print_json(results)
 
 
-def _check_trees(run: Path, path: Path, gold: "list[Sentence]", predicted: "list[Sentence]") -> None:
-    if gold[0].graph is None and predicted[0].heads is None:
-        raise ValueError(
-            f"{run} has no syntactic parser, and {path} has trees only; give a file with graphs, or --graph if they "
-            "are in its enhanced column."
-        )
+def _judged(parser: "Parser", gold: "Sequence[Sentence]") -> "list[Sentence]":
+    """The right answers to the questions that the system was asked."""
+    other = {field: None for field in KINDS if field not in scored_fields(parser)}
+    return [replace(sentence, **other) for sentence in gold]
+
+
+def _check_fields(parser: "Parser", gold: "Sequence[Sentence]", run: Path, path: Path) -> None:
+    """Complain before the work if the file has nothing that the system can be judged by."""
+    fields = scored_fields(parser)
+    if any(has(gold, field) for field in fields):
+        return
+    owners = {"heads": "syntactic parser", "graph": "semantic parser", "label": "classifier"}
+    lacks = " and ".join(f"no {owner}" for field, owner in owners.items() if field not in fields and has(gold, field))
+    wanted = " or ".join(KINDS[field] for field in fields)
+    column = ", or --graph if they are in its enhanced column" if "graph" in fields and has(gold, "heads") else ""
+    raise ValueError(f"{run} has {lacks}, and {path} has {kinds(gold)} only; give a file with {wanted}{column}.")

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.console import AsJson, Flag, Skipped, percent, print_json, print_table, say
+from spigot.cli.answers import KINDS, format_beside, has, kinds
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, say
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 
 if TYPE_CHECKING:
     from spigot.evaluation import Counts, GraphScores, Score, TreeScores
+    from spigot.evaluation.labels import LabelScores
 
 _GRAPH_ROWS = {
     "labelled": "labelled",
@@ -27,7 +29,7 @@ class FileScores:
 
     trees: "TreeScores | None" = None
     graphs: "GraphScores | None" = None
-    accuracy: float | None = None
+    labels: "LabelScores | None" = None
 
 
 def score(
@@ -38,7 +40,7 @@ def score(
     labels: Flag = False,
     intervals: Flag = False,
     seed: int = 0,
-    format: str | None = None,
+    format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,
 ) -> None:
@@ -51,20 +53,22 @@ def score(
     predicted
         The file with the predicted annotation of the same sentences.
     labels
-        Print the numbers of every role too; with --json they are always there.
+        Print the numbers of every role and of every class too, and which classes were taken for which; with --json
+        they are always there.
     intervals
         Add 95 % confidence intervals: a bootstrap over sentences, 10,000 times.
     seed
         Where the random numbers of the bootstrap start.
-    format
-        The format of both files, if their names do not tell: conllu, conllx, sdp, sdp2014.
     skip_bad
         Leave out malformed sentences and say how many; without it they are an error.
     as_json
         Print the numbers as JSON instead of tables.
     """
     skipped = Skipped()
-    right, answer = (list(read(path, format, skip_bad=skipped if skip_bad else None)) for path in (gold, predicted))
+    right, answer = (
+        list(read(path, format_beside(path, gold, format), skip_bad=skipped if skip_bad else None))
+        for path in (gold, predicted)
+    )
     scores = score_files(right, answer)
     bounds = intervals_of(right, answer, scores, seed=seed) if intervals else {}
     if as_json:
@@ -92,39 +96,27 @@ def score_files(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> File
         >>> scores.trees.uas, scores.graphs
         (1.0, None)
     """
-    from spigot.evaluation import accuracy, score_graphs, score_trees
+    from spigot.evaluation import score_graphs, score_trees
+    from spigot.evaluation.labels import score_labels
 
     def both(field: str) -> bool:
-        return _has(gold, field) and _has(predicted, field)
+        return has(gold, field) and has(predicted, field)
 
-    if not any(both(field) for field in _KINDS):
-        raise ValueError(f"the files have {_kinds(gold)} and {_kinds(predicted)}: there is nothing to compare.")
+    if not any(both(field) for field in KINDS):
+        raise ValueError(f"the files have {kinds(gold)} and {kinds(predicted)}: there is nothing to compare.")
     return FileScores(
         trees=score_trees(gold, predicted) if both("heads") else None,
         graphs=score_graphs(gold, predicted) if both("graph") else None,
-        accuracy=accuracy(gold, predicted) if both("label") else None,
+        labels=score_labels(gold, predicted) if both("label") else None,
     )
-
-
-_KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
-
-
-def _has(sentences: Sequence[Sentence], field: str) -> bool:
-    return any(getattr(sentence, field) is not None for sentence in sentences)
-
-
-def _kinds(sentences: Sequence[Sentence]) -> str:
-    if not sentences:
-        return "no sentences"
-    return " and ".join(name for field, name in _KINDS.items() if _has(sentences, field)) or "no annotation"
 
 
 def _one_sided(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[str]:
     """What was not scored because only one file has it."""
     return [
-        f"Only the {'gold' if _has(gold, field) else 'predicted'} file has {name}; they were not scored."
-        for field, name in _KINDS.items()
-        if _has(gold, field) != _has(predicted, field)
+        f"Only the {'gold' if has(gold, field) else 'predicted'} file has {name}; they were not scored."
+        for field, name in KINDS.items()
+        if has(gold, field) != has(predicted, field)
     ]
 
 
@@ -156,7 +148,7 @@ def intervals_of(
         wanted["unlabelled"] = lambda: graph_counts(gold, predicted, labelled=False)
         wanted["labelled_without_tops"] = lambda: graph_counts(gold, predicted, tops=False)
         wanted["unlabelled_without_tops"] = lambda: graph_counts(gold, predicted, labelled=False, tops=False)
-    if scores.accuracy is not None:
+    if scores.labels is not None:
         wanted["accuracy"] = lambda: label_counts(gold, predicted)
     found = {name: interval(counts(), samples=samples, seed=seed) for name, counts in wanted.items()}
     return {name: (bounds.low, bounds.high) for name, bounds in found.items()}
@@ -168,7 +160,7 @@ def print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], *, 
     Args:
         scores: The numbers.
         bounds: The confidence intervals of some of them.
-        labels: Whether to print those of every role too.
+        labels: Whether to print those of every role and of every class too.
 
     Example:
         >>> sentence = Sentence(("Rain", "fell"), heads=(2, 0))
@@ -181,6 +173,8 @@ def print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], *, 
         return [name, *cells, *([_range(bounds.get(key))] if bounds else [])]
 
     last = ["95 % interval"] if bounds else []
+    if scores.labels is not None:
+        _print_classes(scores.labels, line("all sentences", "accuracy", percent(scores.labels.accuracy)), last, labels)
     if (trees := scores.trees) is not None:
         print_table(
             f"Trees: {trees.sentences} sentences, per cent",
@@ -214,8 +208,28 @@ def print_scores(scores: FileScores, bounds: dict[str, tuple[float, float]], *, 
                     for role, numbers in sorted(graphs.by_label.items(), key=lambda item: (-item[1].gold, item[0]))
                 ],
             )
-    if scores.accuracy is not None:
-        print_table("Classes, per cent", ["", "accuracy", *last], [line("", "accuracy", percent(scores.accuracy))])
+
+
+def _print_classes(scores: "LabelScores", accuracy: list[str], last: list[str], every: bool) -> None:
+    print_table(f"Classes: {scores.sentences} sentences, per cent", ["", "accuracy", *last], [accuracy])
+    if every:
+        given = {label: sum(row.get(label, 0) for row in scores.confusion.values()) for label in scores.classes}
+        print_table(
+            "Each class, per cent",
+            ["class", "gold", "predicted", "P", "R", "F1"],
+            [
+                [label, str(one.sentences), str(given[label]), *map(percent, (one.precision, one.recall, one.f1))]
+                for label, one in scores.classes.items()
+            ],
+        )
+        print_table(
+            "Sentences of a class (row) by what they were taken for (column)",
+            ["", *scores.classes],
+            [
+                [label, *(str(scores.confusion.get(label, {}).get(other, 0)) for other in scores.classes)]
+                for label in scores.classes
+            ],
+        )
 
 
 def _counted(score: "Score", exact: float | None) -> list[str]:

@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
 from spigot.cli.console import AsJson, is_first_process, percent, print_json, print_table, say, use_threads
+from spigot.cli.diagnose import NAMES, changes_in
 
 if TYPE_CHECKING:
     from spigot.config import Config
@@ -70,7 +71,7 @@ def train(
         if as_json:
             print_json({"run": folder, "scores": scores})
         else:
-            print_run(scores)
+            print_run(scores, changes_in(folder))
         say(f"The run is in {folder}")
 
 
@@ -123,11 +124,12 @@ def _resumable(steps: "Iterator[Step]", folder: Path) -> "Iterator[Step]":
         raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
 
 
-def print_run(scores: dict[str, Any]) -> None:
+def print_run(scores: dict[str, Any], changes: Sequence[float] = ()) -> None:
     """Print what `scores.json` holds, a row for each set of sentences.
 
     Args:
         scores: What it holds.
+        changes: How much of latent structures changed from epoch to epoch.
 
     Example:
         >>> trees = {"sentences": 2, "uas": 0.9, "uas_without_punctuation": 0.95, "exact": 0.5}
@@ -139,9 +141,10 @@ def print_run(scores: dict[str, Any]) -> None:
           dev           2   90.00            95.00   50.00
         <BLANKLINE>
     """
-    graphs = {name: part for name, part in scores.items() if "labelled" in part}
-    trees = {name.removesuffix(" trees"): part for name, part in scores.items() if "uas" in part}
-    if graphs:
+    if classes := _sets(scores, "accuracy", ""):
+        rows = [[name, str(part["sentences"]), percent(part["accuracy"])] for name, part in classes.items()]
+        print_table("Classes, per cent", ["", "sentences", "accuracy"], rows)
+    if graphs := _sets(scores, "labelled", " graphs"):
         rows = [
             [
                 name,
@@ -156,9 +159,31 @@ def print_run(scores: dict[str, Any]) -> None:
         ]
         columns = ["", "sentences", "P", "R", "LF", "UF", "LF, no tops", "UF, no tops", "exact"]
         print_table("Graphs, per cent", columns, rows)
-    if trees:
+    if trees := _sets(scores, "uas", " trees"):
         rows = [
             [name, str(part["sentences"]), *(percent(part[key]) for key in ("uas", "uas_without_punctuation", "exact"))]
             for name, part in trees.items()
         ]
         print_table("Trees, per cent", ["", "sentences", "UAS", "no punctuation", "exact"], rows)
+    if structures := _sets(scores, "answer", " structure"):
+        _print_structures(structures, changes)
+
+
+def _sets(scores: dict[str, Any], key: str, ending: str) -> dict[str, Any]:
+    """The sets of sentences with scores of one kind, which have this key, without the ending that tells the kind."""
+    return {name.removesuffix(ending): part for name, part in scores.items() if key in part}
+
+
+def _print_structures(structures: dict[str, Any], changes: Sequence[float]) -> None:
+    """A few words about latent structures; `spigot diagnose` has more."""
+    others = [name for name in NAMES if any(name in part["answer"]["agreement"] for part in structures.values())]
+    rows = []
+    for name, part in structures.items():
+        profile = part["answer"]
+        known = (profile["agreement"].get(other) for other in others)
+        agreement = ("" if share is None else percent(share) for share in known)
+        rows.append([name, *agreement, percent(profile["predictable"]), percent(profile["distinct"])])
+    columns = ["", *(NAMES[name] for name in others), "predictable", "distinct"]
+    print_table("Latent structures: agreement, and what they look like, per cent", columns, rows)
+    if changes:
+        print(f"Changed from epoch to epoch in training, per cent: {', '.join(map(percent, changes))}")
