@@ -43,7 +43,7 @@ def test_values(words, expected):
         (["--eta", "1"], "--eta is not a setting; did you mean --estimator.eta?"),
         (["--sytem", "ste"], "--sytem is not a setting; did you mean --system?"),
         (["--training.epoch", "1"], "--training.epoch is not a setting; did you mean --training.epochs?"),
-        (["--qqq", "1"], "--qqq is not a setting; the groups of settings are name, system, "),
+        (["--qqq", "1"], "--qqq is not a setting; the groups of settings are name, task, system, "),
         (["--seed"], "--seed has no value; write --seed VALUE."),
         (["--seed", "--name", "x"], "--seed has no value"),
         (["--seed", "1", "--seed=2"], "--seed is given twice; give it once."),
