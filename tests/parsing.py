@@ -1,9 +1,14 @@
 """A handful of made-up sentences with trees, graphs and classes, and experiments small enough to train in a test."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+from torch import Tensor
+
+import spigot
 from spigot.config import Config, make_config
 from spigot.data.batch import Batch, collate, encode
 from spigot.data.corpus import Corpus, Split
@@ -137,6 +142,38 @@ def classifier_model(whole: Parser) -> JointClassifier:
     """Its model."""
     assert isinstance(whole.model, JointClassifier)
     return whole.model
+
+
+def scores_and_loss(model: JointClassifier, batch: Batch) -> tuple[Tensor, Tensor, Callable[[Tensor], Tensor]]:
+    """The parser's scores and mask, and the end task's loss as a function of the structure."""
+    if model.syntax is not None:
+        scores, mask = model.syntax(batch)
+        return scores, mask, lambda z: model.classifier.loss(batch, model.classifier(batch, z)).sum()
+    semantics = model.semantics
+    assert semantics is not None
+    scores, mask = semantics.parts(batch, semantics(batch, model.pruner, noisy=False))
+
+    def loss(z: Tensor) -> Tensor:
+        _, arcs, labelled = semantics.structure.unpack(z)
+        return model.classifier.loss(batch, model.classifier(batch, arcs, labelled)).sum()
+
+    return scores, mask, loss
+
+
+def gradient_at_the_scores(model: JointClassifier, batch: Batch) -> Tensor:
+    """What the end task sends into the scores of the parser."""
+    caught: list[Tensor] = []
+    layer = spigot.argmax
+
+    def spy(scores: Tensor, *rest: Any, **named: Any) -> Tensor:
+        scores.register_hook(caught.append)
+        return layer(scores, *rest, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spigot, "argmax", spy)
+        model.loss(batch, "classifier").sum().backward()
+    model.zero_grad()
+    return caught[0]
 
 
 def batch_of(chosen: list[Sentence], vocab: Vocab, seeds: list[int] | None = None) -> Batch:

@@ -90,7 +90,7 @@ def test_the_gradient_on_z_is_that_of_the_formula_with_m_held(hard: bool) -> Non
                 moved = [arcs.clone(), labelled.clone()]
                 moved[k].view(-1)[place] += sign * step
                 with torch.no_grad():
-                    values.append(float((weights * features(reader, states, *moved, m)).sum()))
+                    values.append(float((weights * features(reader, states, moved[0], moved[1], m)).sum()))
             differences.view(-1)[place] = (values[0] - values[1]) / (2 * step)
         torch.testing.assert_close(leaf.grad, differences, atol=1e-7, rtol=1e-6)
         assert leaf.grad.any()
