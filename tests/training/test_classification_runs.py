@@ -1,0 +1,224 @@
+"""Classifiers in folders, with parsers from other folders, and on two processes."""
+
+import itertools
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.multiprocessing.spawn import spawn
+
+from spigot.config import Config
+from spigot.data.corpus import load_corpus
+from spigot.data.formats import read, write
+from spigot.data.sentence import Sentence
+from spigot.evaluation.labels import score_labels
+from spigot.models.parser import Parser
+from spigot.training import checkpoint
+from spigot.training.checkpoint import load, write_tensors
+from spigot.training.loop import Trainer
+from spigot.training.run import build, resume, take_parser, train
+from tests.parsing import classification, classifier, review_corpus, reviews, sentences
+from tests.training.test_run import finished
+
+LATENT: dict[str, Any] = {"classifier__latent": True}
+TREES: dict[str, Any] = {"classifier__structure": "trees"}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, size, seed in (("train", 8, 1), ("dev", 3, 2), ("test", 4, 3)):
+        chosen = sentences(size, seed)
+        write([replace(sentence, graph=None) for sentence in chosen], folder / f"{name}.conllu")
+        write(chosen, folder / f"{name}.sdp")
+        labelled = [replace(s, label=k % 2) for k, s in enumerate(sentences(size, seed + 10))]
+        write(labelled, folder / f"{name}.jsonl")  # with trees and graphs, which no one should look at
+    return folder
+
+
+def config(data: Path, system: str = "spigot", **overrides: Any) -> Config:
+    files = {
+        f"data__{task}": {"train": [f"train.{end}"], "dev": f"dev.{end}", "tests": {"id": f"test.{end}"}}
+        for task, end in (("trees", "conllu"), ("graphs", "sdp"), ("labels", "jsonl"))
+    }
+    return classification(system, data__root=str(data), **files, **overrides)
+
+
+def saved(parser: Parser, folder: Path) -> Path:
+    """A run folder as a training leaves it, as far as others need it."""
+    checkpoint.save_start(folder, parser)
+    write_tensors(folder / checkpoint.MODEL, parser.model.state_dict())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("overrides", "scored", "written"),
+    [
+        ({}, {"", " graphs"}, {"jsonl", "sdp"}),
+        (TREES, {"", " trees"}, {"jsonl", "conllu"}),
+        (LATENT, {"", " structure"}, {"jsonl"}),
+        ({**LATENT, **TREES}, {"", " structure", " trees"}, {"jsonl"}),
+        ({"system": "bilstm"}, {""}, {"jsonl"}),
+        ({"classifier__structure": "gold", "system": "sparsemap"}, {""}, {"jsonl"}),
+    ],
+    ids=["graphs", "trees", "latent graphs", "latent trees", "bilstm", "gold"],
+)
+def test_a_run_folder_says_how_good_it_is(
+    data: Path, tmp_path: Path, overrides: dict[str, Any], scored: set[str], written: set[str]
+) -> None:
+    out = tmp_path / "run"
+    list(train(config(data, **{"training__epochs": 2, **overrides}), out))
+    scores = json.loads((out / "scores.json").read_text())
+    assert set(scores) == {part + name for part in ("dev", "id") for name in scored}
+    names = {path.name for path in out.glob("predictions.*")}
+    assert names == {f"predictions.{part}.{end}" for part in ("dev", "id") for end in written}
+    gold, predicted = list(read(data / "test.jsonl")), list(read(out / "predictions.id.jsonl"))
+    assert scores["id"] == json.loads(json.dumps(asdict(score_labels(gold, predicted))))
+    again = list(load(out).parse(gold))
+    assert [(s.label, s.heads) for s in again] == [(s.label, s.heads) for s in predicted]
+    assert [s.graph and s.graph.arcs for s in again] == [s.graph and s.graph.arcs for s in predicted]
+    for one, other in zip(again, predicted, strict=True):
+        assert one.probabilities == pytest.approx(other.probabilities)
+
+
+def test_gold_graphs_of_the_training_sentences_are_left_behind(data: Path) -> None:
+    corpus = load_corpus(config(data).data)
+    assert all(sentence.graph is None for sentence in corpus.labels.train)
+    assert all(sentence.label is None for sentence in [*corpus.graphs.train, *corpus.trees.train])
+
+
+@pytest.mark.parametrize("overrides", [{}, LATENT], ids=["graphs", "latent"])
+def test_an_interrupted_run_ends_like_one_that_was_not(data: Path, tmp_path: Path, overrides: dict[str, Any]) -> None:
+    """Every step of the trainer is interrupted in `test_classification.py`; this is about what a folder keeps."""
+    chosen = config(data, training__save_seconds=0.0, **overrides)
+    total = len(list(train(chosen, tmp_path / "whole")))
+    expected = finished(tmp_path / "whole")
+    assert expected["about"]["structures"]
+    for stop in (total // 2, total - 1):
+        out = tmp_path / f"cut{stop}"
+        running = train(chosen, out)
+        assert len(list(itertools.islice(running, stop))) == stop
+        running.close()
+        assert len(list(resume(out))) == total - stop
+        assert finished(out) == expected
+
+
+@pytest.mark.parametrize(
+    ("overrides", "names"), [({}, ("semantics", "pruner")), (TREES, ("syntax",))], ids=["graphs", "trees"]
+)
+def test_a_parser_is_taken_over_exactly(tmp_path: Path, overrides: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Parameters, pruner and the tables of what was seen; the classifier stays as it was."""
+    corpus = review_corpus()
+    theirs = classifier("pipeline", corpus, seed=5, **overrides)
+    Trainer(theirs, corpus)  # which fills the tables
+    for parameter in theirs.model.parameters():
+        torch.nn.init.normal_(parameter)
+    run = str(saved(theirs, tmp_path / "run"))
+    source = {f"training__{names[0]}_from": run}
+    mine = Trainer(classifier("spigot", corpus, **source, **overrides), corpus)
+    before = {name: value.clone() for name, value in mine.parser.model.state_dict().items()}
+    take_parser(mine, Path(run))
+    for name, value in mine.parser.model.state_dict().items():
+        taken = name.startswith(names)
+        assert torch.equal(value, (theirs.model.state_dict() if taken else before)[name]), name
+        assert not taken or not value.is_floating_point() or not torch.equal(value, before[name]) or "chance" in name
+    assert [phase.name for phase in mine.phases] == ["joint"]
+
+
+def test_a_pipeline_keeps_the_parser_it_took(data: Path, tmp_path: Path) -> None:
+    chosen = config(data, training__epochs=1)
+    corpus = load_corpus(chosen.data)
+    source = build(replace_seed(chosen), corpus)
+    Trainer(source, corpus)
+    saved(source, tmp_path / "first")
+    taken = config(data, "pipeline", training__semantics_from=str(tmp_path / "first"), training__pretrain=0)
+    assert {step.task for step in train(taken, tmp_path / "second")} == {"classifier"}
+    first, second = load(tmp_path / "first").model, load(tmp_path / "second").model
+    for name in ("semantics", "pruner"):
+        for key, value in getattr(first, name).state_dict().items():
+            assert torch.equal(value, getattr(second, name).state_dict()[key])
+
+
+def replace_seed(chosen: Config) -> Config:
+    return chosen.model_copy(update={"seed": 9})
+
+
+def test_a_parser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    corpus = review_corpus()
+    source = {"training__semantics_from": "elsewhere"}
+
+    def take(theirs: Parser, **overrides: Any) -> None:
+        take_parser(
+            Trainer(classifier("spigot", corpus, **source, **overrides), corpus), saved(theirs, tmp_path / "run")
+        )
+
+    more = replace(corpus.labels, train=[*corpus.labels.train, Sentence(("zebra",), label=1)])
+    with pytest.raises(ValueError, match="trained with other words; its semantic parser"):
+        take(classifier("spigot", replace(corpus, labels=more)))
+    tagged = [replace(corpus.labels.train[0], tags=("??",) * len(corpus.labels.train[0])), *corpus.labels.train[1:]]
+    with pytest.raises(ValueError, match="trained with other tags"):
+        take(classifier("spigot", replace(corpus, labels=replace(corpus.labels, train=tagged))))
+    with pytest.raises(ValueError, match="trained with other roles"):
+        take(classifier("spigot", corpus, semantics__pruning__rare_role=5))
+    with pytest.raises(ValueError, match=r"another size of its semantic parser; use its \[semantics\]"):
+        take(classifier("spigot", corpus), semantics__mlp=9)
+    with pytest.raises(ValueError, match="another size"):
+        take(classifier("spigot", corpus), semantics__pruning__mlp=9)
+    with pytest.raises(ValueError, match="another size"):
+        take(classifier("spigot", corpus, semantics__pruning__learned=False))
+    with pytest.raises(ValueError, match="has no semantic parser"):
+        take(classifier("bilstm", corpus))
+    with pytest.raises(ValueError, match="has no semantic parser"):
+        take(classifier("spigot", corpus, **TREES))
+    five = replace(corpus.labels, train=[replace(s, label=k % 5) for k, s in enumerate(corpus.labels.train)])
+    take(classifier("spigot", replace(corpus, labels=five)))  # its classes do not matter
+
+
+def test_a_run_goes_on_with_the_data_it_was_begun_with(data: Path, tmp_path: Path) -> None:
+    running = train(config(data, **LATENT), tmp_path / "run")
+    next(running)
+    running.close()
+    write(sentences(9, seed=7), data / "train.sdp")
+    assert list(resume(tmp_path / "run"))  # a latent parser does not read these
+    running = train(config(data, "bilstm"), tmp_path / "other")
+    next(running)
+    running.close()
+    write(reviews(9, 3), data / "train.jsonl")
+    with pytest.raises(ValueError, match=r"The training data have \d+ words, and had \d+ when"):
+        next(resume(tmp_path / "other"))
+
+
+def trained() -> list[Tensor]:
+    """Joint and latent trainings in float64; batches of three out of four leave one of one sentence."""
+    found: list[Tensor] = []
+    corpus = review_corpus(train=4, dev=2)
+    for settings in ({"training__share": 0.5, "semantics__pruning__learned": False}, {**LATENT, **TREES}):
+        system = classifier("spigot", corpus, training__batch=3, training__epochs=2, **settings)
+        system.model.double()
+        losses = [step.loss for step in Trainer(system, corpus).steps()]
+        found += [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
+    return found
+
+
+def worker(number: int, folder: str) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=2)
+    try:
+        torch.save(trained(), Path(folder) / f"{number}.pt")
+    finally:
+        dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_classifier_that_one_does(tmp_path: Path) -> None:
+    spawn(worker, (str(tmp_path),), nprocs=2)
+    both = [torch.load(tmp_path / f"{number}.pt") for number in (0, 1)]
+    for one, other, expected in zip(*both, trained(), strict=True):
+        torch.testing.assert_close(one, expected, rtol=1e-7, atol=1e-9)
+        assert torch.equal(one, other)
