@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.config import PRESET_SYSTEMS, PRESETS, Config, Data, load_config, make_config, resolved_config
+from spigot.config import PRESET_SYSTEMS, PRESETS, SYSTEMS, Config, Data, load_config, make_config, resolved_config
+from spigot.config.load import PRESET_TASKS
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+
+
+CLASSIFY = {"task": "classification"}
 
 
 def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
@@ -34,12 +38,15 @@ def test_precedence_is_defaults_preset_file_overrides() -> None:
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
-@pytest.mark.parametrize("system", ["neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap"])
-def test_a_preset_changes_only_what_it_says(preset: str, system: str) -> None:
-    found = flat(make_config({"preset": preset, "system": system}).model_dump())
-    said = flat(PRESETS[preset]) | flat(PRESET_SYSTEMS.get((preset, "parsing", system), {})) | {"preset": preset, "system": system}
+@pytest.mark.parametrize(("task", "system"), [(task, system) for task in SYSTEMS for system in SYSTEMS[task]])
+def test_a_preset_changes_only_what_it_says(preset: str, task: str, system: str) -> None:
+    free = {"semantics": {"determinism": False}} if task == "classification" else {}  # so that attention is possible
+    chosen = {"preset": preset, "task": task, "system": system, **free}
+    found = flat(make_config(chosen).model_dump())
+    said = flat(PRESETS[preset]) | flat(PRESET_TASKS.get((preset, task), {}))
+    said |= flat(PRESET_SYSTEMS.get((preset, task, system), {})) | flat(chosen)
     plain = flat(Config().model_dump())
-    if system == "pipeline":
+    if (task, system) == ("parsing", "pipeline"):
         said["training.pretrain"] = found["training.epochs"]
     assert said.keys() <= plain.keys()
     assert found == plain | said
@@ -77,6 +84,31 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
         ({"data": {"synthetic": {"seed": -1}}}, r"data\.synthetic\.seed: "),
         ({"syntax": {"optimiser": {"beta1": 1.0}}}, r"syntax\.optimiser\.beta1: "),
         ({"system": "pipeline", "training": {"pretrain": 0}}, r"mine: system = 'pipeline' freezes .*syntax_from\.$"),
+        ({"system": "bilstm"}, r"mine: system = 'bilstm' is none of task = 'parsing'; choose one of neurboparser, "),
+        ({**CLASSIFY, "system": "neurboparser"}, r"'neurboparser' is none of task = 'classification'; .* bilstm, "),
+        ({**CLASSIFY, "system": "attention"}, r"mine: system = 'attention' needs marginals.*determinism = false\.$"),
+        (
+            {**CLASSIFY, "system": "pipeline", "training": {"pretrain": 0}},
+            r"freezes the semantic parser.* training\.pretrain or training\.semantics_from\.$",
+        ),
+        (
+            {**CLASSIFY, "system": "pipeline", "training": {"pretrain": 0}, "classifier": {"structure": "trees"}},
+            r"freezes the syntactic parser.* training\.syntax_from\.$",
+        ),
+        (
+            {**CLASSIFY, "system": "pipeline", "classifier": {"latent": True}},
+            r"mine: system = 'pipeline' never trains a latent parser; .*latent = false\.$",
+        ),
+        ({"estimator": {"polytope": "sequential"}}, r"'sequential' is about semantic graphs"),
+        ({"task": "translation"}, r"mine: task: .*'parsing'"),
+        ({"training": {"share": 0}}, r"training\.share: .*greater than 0"),
+        ({"training": {"share": 1.5}}, r"training\.share: "),
+        ({"classifier": {"structure": "upwards"}}, r"classifier\.structure: .*'graphs'"),
+        ({"classifier": {"reader": "none"}}, r"classifier\.reader: .*'heads' or 'rounds'"),
+        ({"classifier": {"rounds": 0}}, r"classifier\.rounds: "),
+        ({"classifier": {"roles": 0}}, r"classifier\.roles: "),
+        ({"classifier": {"encoder": {"input_dropout": 1.0}}}, r"classifier\.encoder\.input_dropout: "),
+        ({"classifier": {"encoder": {"layers": -1}}}, r"classifier\.encoder\.layers: "),
     ],
 )
 def test_what_cannot_be_is_named(given_values: dict[str, Any], message: str) -> None:
@@ -99,6 +131,50 @@ def test_the_pipelines_parser_is_pretrained_as_long_as_joint_ones_are_trained() 
     assert make_config({"system": "pipeline", "training": {"epochs": 7}}).training.pretrain == 7
     assert make_config({"system": "pipeline", "training": {"epochs": 7, "pretrain": 2}}).training.pretrain == 2
     assert make_config({"system": "spigot", "training": {"epochs": 7}}).training.pretrain == 0
+
+
+@pytest.mark.parametrize(
+    ("given_values", "intermediate", "end", "latent", "joint"),
+    [
+        ({}, "syntax", "semantics", False, True),
+        ({"system": "neurboparser"}, None, "semantics", False, False),
+        ({"system": "pipeline"}, "syntax", "semantics", False, False),
+        ({"classifier": {"latent": True}}, "syntax", "semantics", False, True),  # about the other task
+        (CLASSIFY, "semantics", "classifier", False, True),
+        ({**CLASSIFY, "system": "pipeline"}, "semantics", "classifier", False, False),
+        ({**CLASSIFY, "system": "bilstm"}, None, "classifier", False, False),
+        ({**CLASSIFY, "classifier": {"structure": "trees"}}, "syntax", "classifier", False, True),
+        ({**CLASSIFY, "classifier": {"structure": "gold"}}, None, "classifier", False, False),
+        ({**CLASSIFY, "classifier": {"latent": True}}, "semantics", "classifier", True, True),
+        ({**CLASSIFY, "classifier": {"latent": True, "structure": "trees"}}, "syntax", "classifier", True, True),
+        ({**CLASSIFY, "classifier": {"latent": True, "structure": "left"}}, None, "classifier", False, False),
+        ({**CLASSIFY, "classifier": {"latent": True}, "system": "bilstm"}, None, "classifier", False, False),
+    ],
+)
+def test_what_is_trained_follows_from_task_system_and_structure(
+    given_values: dict[str, Any], intermediate: str | None, end: str, latent: bool, joint: bool
+) -> None:
+    config = make_config(given_values)
+    assert (config.intermediate, config.end, config.is_latent, config.is_joint) == (intermediate, end, latent, joint)
+
+
+def test_structured_attention_is_possible_where_there_are_marginals() -> None:
+    attention = {**CLASSIFY, "system": "attention"}
+    for settings in (
+        {"semantics": {"determinism": False}},
+        {"classifier": {"structure": "trees"}},
+        {"classifier": {"latent": True}},
+        {"classifier": {"structure": "left"}},
+    ):
+        assert make_config({**attention, **settings}).system == "attention"
+
+
+def test_a_parser_comes_from_the_run_of_its_own_kind() -> None:
+    both = {"training": {"syntax_from": "trees", "semantics_from": "graphs"}}
+    assert make_config(both).parser_from == "trees"
+    assert make_config({**CLASSIFY, **both}).parser_from == "graphs"
+    assert make_config({**CLASSIFY, **both, "classifier": {"structure": "trees"}}).parser_from == "trees"
+    assert make_config({**CLASSIFY, **both, "system": "bilstm"}).parser_from == ""
 
 
 def test_a_configuration_is_frozen() -> None:

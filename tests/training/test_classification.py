@@ -292,9 +292,9 @@ def test_seeds_decide_everything() -> None:
 def test_every_system_learns_a_tiny_corpus(system: str) -> None:
     data = review_corpus(train=12, dev=2)
     data = replace(data, labels=Split(data.labels.train, data.labels.train))
-    rates = {f"{model}__optimiser__learning_rate": 0.02 for model in ("semantics", "classifier")}
+    rates = {f"{model}__optimiser__learning_rate": 0.04 for model in ("semantics", "classifier")}
     settings = {"training__epochs": 8, "classifier__encoder__input_dropout": 0.1, "training__batch": 6, **rates}
-    steps = list(trainer(system, data, **settings, **NO_PRUNER).steps())
+    steps = list(trainer(system, data, estimator__samples=5, **settings, **NO_PRUNER).steps())
     losses = {e: [s.loss for s in steps if s.task == "classifier" and s.epoch == e] for e in (1, 8)}
     assert sum(losses[8]) < 0.6 * sum(losses[1])
     assert max(step.dev["accuracy"] for step in steps if step.dev and "accuracy" in step.dev) >= 85

@@ -115,7 +115,7 @@ def test_the_end_task_reaches_syntax_after_the_warm_up(warm_up: int) -> None:
 
 
 def test_each_model_is_annealed_by_its_own_schedule() -> None:
-    """Learning rates follow the epoch of the phase; a new phase begins with the full rate."""
+    """Learning rates follow the epoch of the phase; the pretrained parser's goes on where it was."""
     schedule: dict[str, Any] = {
         "syntax__optimiser__anneal_every": 1,
         "syntax__optimiser__learning_rate": 0.8,
@@ -124,8 +124,9 @@ def test_each_model_is_annealed_by_its_own_schedule() -> None:
     }
     training = trainer("ste", training__pretrain=2, training__epochs=3, semantics__pruning__learned=False, **schedule)
     for step in training.steps():
+        before = 2 if step.phase == "joint" else 0
         for name, expected in (
-            ("syntax", 0.8 / 2 ** (step.epoch - 1)),
+            ("syntax", 0.8 / 2 ** (step.epoch - 1 + before)),
             ("semantics", 0.4 / 2 ** ((step.epoch - 1) // 2)),
         ):
             part = training.optimisers[name]
@@ -242,8 +243,10 @@ def test_what_cannot_be_trained_is_said_at_once() -> None:
 
 def test_a_loss_that_is_no_number_stops_before_anything_moves() -> None:
     training = trainer("neurboparser", semantics__pruning__learned=False, semantics__loss="log")
+    semantics = training.parser.model.semantics
+    assert semantics is not None
     with torch.no_grad():
-        training.parser.model.semantics.predicates.out.bias.fill_(math.nan)
+        semantics.predicates.out.bias.fill_(math.nan)
     before = values(training.parser.model)
     with pytest.raises(Diverged, match=r"semantics loss is nan at step 1 of epoch 1 .*learning rate"):
         next(training.steps())
@@ -253,8 +256,9 @@ def test_a_loss_that_is_no_number_stops_before_anything_moves() -> None:
 
 def test_a_gradient_that_is_no_number_stops_it_too() -> None:
     training = trainer("neurboparser", semantics__pruning__learned=False)
-    weight = training.parser.model.semantics.predicates.out.weight
-    weight.register_hook(lambda gradient: gradient * math.nan)
+    semantics = training.parser.model.semantics
+    assert semantics is not None
+    semantics.predicates.out.weight.register_hook(lambda gradient: gradient * math.nan)
     with pytest.raises(Diverged, match=r"gradient of the semantics model is nan"):
         next(training.steps())
 
@@ -262,7 +266,9 @@ def test_a_gradient_that_is_no_number_stops_it_too() -> None:
 @pytest.mark.parametrize("system", ALL_SYSTEMS)
 def test_every_system_learns_a_tiny_corpus(system: str) -> None:
     rate = {f"{model}__optimiser__learning_rate": 0.02 for model in ("syntax", "semantics")}
-    training = trainer(system, training__epochs=8, training__pretrain=12 if system == "pipeline" else 0, **rate)
+    settings = {"training__epochs": 8, "training__pretrain": 12 if system == "pipeline" else 0}
+    # One draw is too noisy a gradient, and which one it is depends on the last bit of the scores.
+    training = trainer(system, estimator__samples=10, **settings, **rate)
     steps = [step for step in training.steps() if step.phase != "pruner"]
 
     def mean(task: str, epoch: int) -> float:
