@@ -21,6 +21,7 @@ constexpr KernelsOf<T> table() {
     k.project_rows = project_rows<T>;
     k.project_heads = project_heads<T>;
     k.project_arc_labels = project_arc_labels<T>;
+    k.pull_arc_labels = pull_arc_labels<T>;
     k.tree_argmax = [](const ArcBatch<T>& arcs, TreeKind kind, bool single_root, T* z, int threads, FaultBox& faults) {
         if (kind == TreeKind::PROJECTIVE) projective_argmax(arcs, single_root, z, threads, faults);
         else nonprojective_argmax(arcs, single_root, z, threads, faults);

@@ -16,6 +16,8 @@ struct KernelsOf {
     void (*project_rows)(const T* point, const uint8_t* mask, int64_t rows, int64_t width, T* to, int threads,
                          FaultBox&);
     void (*project_heads)(const T* point, const uint8_t* mask, int64_t batch, int64_t n, T* to, int threads, FaultBox&);
+    void (*pull_arc_labels)(const T* z, const T* grad, const uint8_t* mask, int64_t batch, int64_t n, int64_t width,
+                            double eta, bool sequential, T* to, int threads, FaultBox& faults);
     void (*project_arc_labels)(const T* point, const uint8_t* mask, int64_t batch, int64_t n, int64_t width,
                                bool sequential, T* to, int threads, FaultBox&);
     void (*tree_argmax)(const ArcBatch<T>&, TreeKind, bool single_root, T* z, int threads, FaultBox&);

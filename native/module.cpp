@@ -151,6 +151,16 @@ void bind(nb::module_& m) {
         }
         return describe(faults);
     });
+    m.def("pull_arc_labels",
+          [](In<T> z, In<T> grad, In<bool> mask, double eta, Out<T> to, bool sequential, int threads) {
+              FaultBox faults;
+              {
+                  nb::gil_scoped_release release;
+                  table<T>().pull_arc_labels(z.data(), grad.data(), bytes(mask), z.shape(0), z.shape(1), z.shape(3),
+                                             eta, sequential, to.data(), threads, faults);
+              }
+              return describe(faults);
+          });
     m.def("tree_argmax", [](In<T> scores, In<bool> mask, const std::string& name, Out<T> z, int threads) {
         const Kind kind(name);
         FaultBox faults;

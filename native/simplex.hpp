@@ -208,56 +208,98 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
     parallel_for(batch, worthwhile_threads(4.0 * batch * n * n, threads), body);
 }
 
+// The labels of one arc and "no arc" on a simplex.
+template <class T>
+class ArcProjection {
+public:
+    ArcProjection(int64_t width, bool sequential)
+        : width_(width), sequential_(sequential), pack_(scratch_, width), exists_(scratch_.take<uint8_t>(width)) {}
+
+    static T clipped(T x) { return x > T(1) ? T(1) : x > T(0) ? x : T(0); }
+
+    // Projects channels `from` of the arc i -> j of sentence b, where `mask` says which exist; zeros elsewhere.
+    void operator()(const T* from, const uint8_t* mask, int64_t b, int64_t i, int64_t j, T* out, FaultBox& faults) {
+        std::memset(out, 0, sizeof(T) * width_);
+        const bool diagonal = i == j;
+        if (!mask[0] || (j == 0 && !diagonal)) return;
+        if (diagonal) {  // a predicate
+            if (from[0] != from[0]) faults.report(FAULT_NAN, b, i, j, 0);
+            out[0] = clipped(from[0]);
+            return;
+        }
+        T* row = pack_.row(0);
+        std::memcpy(exists_, mask, width_);
+        T top;
+        exists_[0] = 0;  // the arc itself is not a label
+        const bool clean = pack_.load(0, from, exists_, top) && from[0] == from[0];
+        if (!clean) {
+            for (int64_t c = 0; c < width_; ++c)
+                if (mask[c] && from[c] != from[c]) {
+                    faults.report(FAULT_NAN, b, i, j, c);
+                    break;
+                }
+            return;
+        }
+        if (!sequential_) {  // the slack that stands for "no arc"
+            row[0] = T(1) - from[0];
+            top = row[0] > top ? row[0] : top;
+        }
+        const T goal = sequential_ ? clipped(from[0]) : T(1);
+        if (top == std::numeric_limits<T>::infinity() || (!sequential_ && !finite(top))) {
+            faults.report(FAULT_INFINITE, b);
+            return;
+        }
+        if (!(top > minus_infinity<T>) || !(goal > T(0))) return;
+        pack_.project(1, &top, &goal);
+        std::memcpy(out, row, sizeof(T) * width_);
+        out[0] = sequential_ ? goal : clipped(T(1) - row[0]);
+    }
+
+private:
+    int64_t width_;
+    bool sequential_;
+    Scratch scratch_;
+    Rows<T> pack_;
+    uint8_t* exists_;
+};
+
 template <class T>
 void project_arc_labels(const T* point, const uint8_t* mask, int64_t batch, int64_t n, int64_t width, bool sequential,
                         T* to, int threads, FaultBox& faults) {
-    auto clipped = [](T x) { return x > T(1) ? T(1) : x > T(0) ? x : T(0); };
     auto body = [&](int64_t task) {  // one task for each predicate
-        const int64_t b = task / n, i = task % n;
-        Scratch scratch;
-        Rows<T> pack(scratch, width);
-        T* row = pack.row(0);
-        uint8_t* exists = scratch.take<uint8_t>(width);
+        ArcProjection<T> project(width, sequential);
         for (int64_t j = 0; j < n; ++j) {
             const int64_t place = (task * n + j) * width;
-            const T* from = point + place;
-            T* out = to + place;
-            std::memset(out, 0, sizeof(T) * width);
-            const bool diagonal = i == j;
-            if (!mask[place] || (j == 0 && !diagonal)) continue;
-            if (diagonal) {
-                if (from[0] != from[0]) faults.report(FAULT_NAN, b, i, j, 0);
-                out[0] = clipped(from[0]);
-                continue;
-            }
-            std::memcpy(exists, mask + place, width);
-            T top;
-            exists[0] = 0;  // the arc itself is not a label
-            const bool clean = pack.load(0, from, exists, top) && from[0] == from[0];
-            if (!clean) {
-                for (int64_t c = 0; c < width; ++c)
-                    if (mask[place + c] && from[c] != from[c]) {
-                        faults.report(FAULT_NAN, b, i, j, c);
-                        break;
-                    }
-                continue;
-            }
-            if (!sequential) {  // the slack that stands for "no arc"
-                row[0] = T(1) - from[0];
-                top = row[0] > top ? row[0] : top;
-            }
-            const T goal = sequential ? clipped(from[0]) : T(1);
-            if (top == std::numeric_limits<T>::infinity() || (!sequential && !finite(top))) {
-                faults.report(FAULT_INFINITE, b);
-                continue;
-            }
-            if (!(top > minus_infinity<T>) || !(goal > T(0))) continue;
-            pack.project(1, &top, &goal);
-            std::memcpy(out, row, sizeof(T) * width);
-            out[0] = sequential ? goal : clipped(T(1) - row[0]);
+            project(point + place, mask + place, task / n, task % n, j, to + place, faults);
         }
     };
     parallel_for(batch * n, worthwhile_threads(2.0 * batch * n * n * width, threads), body);
+}
+
+// z - proj(z - eta * grad) in one pass: the step, the projection and the difference of an arc stay in registers and
+// scratch, in double precision, where on their own they would be six tensors.
+template <class T>
+void pull_arc_labels(const T* z, const T* grad, const uint8_t* mask, int64_t batch, int64_t n, int64_t width,
+                     double eta, bool sequential, T* to, int threads, FaultBox& faults) {
+    auto body = [&](int64_t task) {
+        ArcProjection<double> project(width, sequential);
+        Scratch scratch;
+        double* stepped = scratch.take<double>(width);
+        double* projected = scratch.take<double>(width);
+        for (int64_t j = 0; j < n; ++j) {
+            const int64_t place = (task * n + j) * width;
+            T* out = to + place;
+            if (!mask[place]) {  // a label without its arc does not exist
+                std::memset(out, 0, sizeof(T) * width);
+                continue;
+            }
+            for (int64_t c = 0; c < width; ++c) stepped[c] = double(z[place + c]) - eta * double(grad[place + c]);
+            project(stepped, mask + place, task / n, task % n, j, projected, faults);
+            for (int64_t c = 0; c < width; ++c)
+                out[c] = mask[place + c] ? T(double(z[place + c]) - projected[c]) : T(0);
+        }
+    };
+    parallel_for(batch * n, worthwhile_threads(3.0 * batch * n * n * width, threads), body);
 }
 
 }  // namespace SPIGOT_ARCH

@@ -39,6 +39,23 @@ class AbstractPolytope(abc.ABC):
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         """Whether each instance lies in the polytope, to within `atol` in each constraint."""
 
+    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+        r"""$z - \operatorname{proj}_{\mathcal P}(z - \eta g)$ (Eq. 4): what SPIGOT sends back.
+
+        In float64, as in float32 a small gradient would drown in the ones of z. A polytope that can do it in fewer
+        passes over memory does.
+
+        Args:
+            z: A point of the polytope.
+            grad: The gradient g there.
+            eta: The step size.
+            mask: Parts that exist.
+        """
+        if z.device.type == "mps":  # which has no float64
+            return z - self.project(z - eta * grad, mask)
+        exact = z.double()
+        return (exact - self.project(exact - eta * grad.double(), mask)).to(z.dtype)
+
 
 class AbstractStructure(abc.ABC):
     r"""A finite set $\mathcal Z$ of structures, each written as a 0/1 tensor over its parts."""
@@ -175,19 +192,19 @@ class AbstractSurrogate(AbstractEstimator):
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
-        r"""$\nabla_s L$ from `grad` $= \nabla_z L$, which arrives masked and clipped."""
+        r"""$\nabla_s L$ from `grad` $= \nabla_z L$, which arrives masked and clipped; zero outside the mask as well."""
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         return _Surrogate.apply(scores, mask, structure, self)[0]  # pyright: ignore[reportOptionalSubscript]
 
     def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
         """The gradient as the estimator uses it: zero outside the mask, each instance at most `max_norm` long."""
-        grad = grad.masked_fill(~mask, 0)
+        grad = torch.where(mask, grad, 0)
         if self.max_norm is None:
             return grad
         axes = tuple(range(-structure.event_ndim, 0))
         norm = torch.linalg.vector_norm(grad, dim=axes, keepdim=True)
-        return grad * (self.max_norm / norm.clamp(min=self.max_norm))
+        return grad.mul_(self.max_norm / norm.clamp(min=self.max_norm))
 
 
 def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
@@ -229,7 +246,7 @@ class _Surrogate(torch.autograd.Function):
         structure, estimator = ctx.structure, ctx.estimator
         grad = estimator.clip(structure, grad, mask)
         pulled = estimator.pullback(structure, scores, z, tuple(saved), grad, mask)
-        return pulled.masked_fill(~mask, 0), None, None, None
+        return pulled, None, None, None
 
 
 def explanation(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from torch import Tensor
 
-from spigot import ArcLabel, Box, HeadSimplex, Simplex
+from spigot import ArcLabel, Box, HeadSimplex, SemanticGraphs, Simplex, native
 
 entries = st.lists(st.floats(-20, 20), min_size=1, max_size=9)
 
@@ -221,3 +221,45 @@ def test_projections_have_their_true_gradient() -> None:
     assert torch.autograd.gradcheck(lambda point: ArcLabel().project(point, mask), parts)
     with pytest.raises(NotImplementedError, match="sequential"):
         ArcLabel(sequential=True).project(parts).sum().backward()
+
+
+@pytest.mark.parametrize("kernels", [True, False], ids=["native", "torch"])
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("eta", [0.05, 1.0, 30.0])
+def test_the_pull_on_graphs_is_the_step_the_projection_and_the_difference(
+    kernels: bool, sequential: bool, dtype: torch.dtype, eta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernels:
+        monkeypatch.setattr(native, "serves", lambda *_: False)
+    torch.manual_seed(0)
+    graphs, polytope = SemanticGraphs(5, deterministic=(1,)), ArcLabel(sequential)
+    mask = graphs.everything(torch.zeros(6, 7, 7, 6)) & (torch.rand(6, 7, 7, 6) < 0.7)
+    mask[..., 1:] &= mask[..., :1]
+    z = graphs.argmax(torch.randn(6, 7, 7, 6, dtype=dtype), mask)
+    grad = torch.randn(6, 7, 7, 6, dtype=dtype)
+    expected = z.double() - polytope.project(z.double() - eta * grad.double(), mask)
+    found = polytope.pull(z, torch.where(mask, grad, torch.nan), eta, mask)
+    torch.testing.assert_close(found, torch.where(mask, expected, 0).to(dtype))
+    assert not found[~mask].any()
+    assert found.abs().sum() > 1
+
+
+def test_the_pull_keeps_small_gradients() -> None:
+    """In float32 alone, 1 - 1e-9 is 1."""
+    graphs = SemanticGraphs(2)
+    z = graphs.pack(
+        torch.ones(2), torch.tensor([[0.0, 1], [0, 0]]), torch.tensor([[[0.0, 0], [1, 0]], [[0, 0], [0, 0]]])
+    )
+    grad = torch.zeros_like(z)
+    grad[0, 1, 2] = -3e-9
+    pulled = ArcLabel().pull(z, grad, 1.0, graphs.everything(z))
+    torch.testing.assert_close(pulled[0, 1], torch.tensor([0, 1.5e-9, -1.5e-9]), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_the_pull_refuses_what_is_no_number(value: float) -> None:
+    z, grad = torch.zeros(2, 3, 3, 3), torch.zeros(2, 3, 3, 3)
+    grad[1, 0, 2, 1] = value
+    with pytest.raises(ValueError, match=r"instance 1"):
+        ArcLabel().pull(z, grad, -1.0, torch.ones_like(z, dtype=torch.bool))

@@ -214,7 +214,7 @@ class Perturbed(AbstractSurrogate):
         drawn, noise = saved
         axes = tuple(range(-structure.event_ndim, 0))
         worth = ((drawn - structure.argmax(scores, mask)) * grad).sum(axes, keepdim=True)
-        return (worth * noise).mean(0) / self.temperature
+        return torch.where(mask, (worth * noise).mean(0) / self.temperature, 0)  # there is noise on missing parts too
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
@@ -222,7 +222,7 @@ class Perturbed(AbstractSurrogate):
         z, grad, mask = decode(self, structure, scores, grad, mask)
         with torch.no_grad():
             _, saved = self.forward(structure, scores, mask)
-            gradient = self.pullback(structure, scores, z, saved, grad, mask).masked_fill(~mask, 0)
+            gradient = self.pullback(structure, scores, z, saved, grad, mask)
         return explanation(z, grad, gradient, structure.event_ndim)
 
 

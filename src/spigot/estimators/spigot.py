@@ -62,8 +62,7 @@ class Spigot(AbstractSurrogate):
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
-        z, stepped = self._step(z, grad)
-        return (z - self._project(structure, z, stepped, mask)[0]).to(grad.dtype)
+        return (self.polytope or structure.relaxation).pull(z, grad, self.eta, mask)
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None

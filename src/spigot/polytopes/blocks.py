@@ -6,7 +6,7 @@ from typing import final
 import torch
 
 from spigot.algorithms.checks import check_arcs, check_parts
-from spigot.algorithms.simplex import project_arc_labels, project_heads, project_simplex
+from spigot.algorithms.simplex import project_arc_labels, project_heads, project_simplex, pull_arc_labels
 from spigot.algorithms.words import existing_words, tree_arcs
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
@@ -115,6 +115,9 @@ class ArcLabel(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_arc_labels(point, check_parts(point, mask, 3, "point"), self.sequential)
+
+    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+        return pull_arc_labels(z, grad, mask, eta, self.sequential)
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 3, "point")

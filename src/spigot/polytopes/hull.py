@@ -95,6 +95,12 @@ class ConvexHull(AbstractPolytope):
         """
         return self.solve(point, mask, start=start).point
 
+    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+        if z.device.type == "mps":  # which has no float64
+            return z - self.project(z - eta * grad, mask, start=z)
+        exact = z.double()  # a vertex of the hull, and close to the answer
+        return (exact - self.project(exact - eta * grad.double(), mask, start=exact)).to(z.dtype)
+
     def solve(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> HullSolution:
         """As `project`, with the duality gap and the structures that the answer is made of."""
         ndim = self.structure.event_ndim

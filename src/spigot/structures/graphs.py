@@ -89,7 +89,9 @@ class SemanticGraphs(AbstractMarginalStructure):
         return graph_parts(pairs.expand(*pairs.shape[:-1], 1 + self.labels))
 
     def everything(self, parts: Parts) -> Mask:
-        return graph_parts(self._check(parts, None))
+        self._check_shape(parts, "scores")
+        one = torch.ones(parts.shape[-3:], dtype=torch.bool, device=parts.device)  # the same for every instance
+        return graph_parts(one).expand_as(parts)
 
     @property
     def relaxation(self) -> ArcLabel:
