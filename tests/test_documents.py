@@ -135,7 +135,8 @@ def test_the_guide_lists_every_setting_with_its_default() -> None:
     for name, values in defaults.items():
         shown = {"absent": None, "[]": (), "{}": {}, '""': "", "true": True, "false": False}
         found = [shown.get(word, word) for word in re.findall(r"`(.*?)`", listed[name]) or [listed[name]]]
-        found = [_as(word, value) if isinstance(word, str) else word for word, value in zip(found, values, strict=False)]
+        pairs = zip(found, values, strict=False)
+        found = [_as(word, value) if isinstance(word, str) else word for word, value in pairs]
         assert found == values[: len(found)], name
         assert len(found) == len(values) or len(set(values)) == 1, name
 

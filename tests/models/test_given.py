@@ -9,6 +9,7 @@ import spigot
 from spigot.data.batch import Batch
 from spigot.data.sentence import Sentence
 from spigot.data.vocab import Vocab
+from spigot.evaluation import left_branching, right_branching
 from spigot.models.given import given_trees
 from spigot.models.syntax import tree_heads
 from tests.parsing import batch_of, of_lengths, sentences
@@ -42,9 +43,8 @@ def test_they_are_trees_without_crossing_arcs(kind: str, lengths: list[int], see
 @given(LENGTHS)
 def test_chains_hang_on_the_neighbour_they_are_named_after(lengths: list[int]) -> None:
     some = batch(of_lengths(lengths))
-    assert heads(given_trees(some, "left"), lengths) == [tuple(range(n)) for n in lengths]
-    right = [(*range(2, n + 1), 0) if n else () for n in lengths]
-    assert heads(given_trees(some, "right"), lengths) == right
+    assert heads(given_trees(some, "left"), lengths) == [left_branching(n) for n in lengths]
+    assert heads(given_trees(some, "right"), lengths) == [right_branching(n) for n in lengths]
 
 
 def test_gold_trees_are_the_sentences_own() -> None:

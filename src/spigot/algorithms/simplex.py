@@ -98,7 +98,7 @@ def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
 
 @torch.library.custom_op("spigot::pull_arc_labels", mutates_args=())
 def pull_arc_labels(z: Tensor, grad: Tensor, mask: Tensor, eta: float, sequential: bool) -> Tensor:
-    r"""$z - \operatorname{proj}(z - \eta g)$ over $\mathcal P_{\text{SDP}}$, in double precision whatever the tensors are.
+    r"""$z - \operatorname{proj}(z - \eta g)$ over $\mathcal P_{\text{SDP}}$, in double precision throughout.
 
     One pass over memory: in a training step this is most of what the layer costs.
 

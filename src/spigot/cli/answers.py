@@ -207,17 +207,6 @@ def is_gold_reader(parser: "Parser") -> bool:
     return is_classifier(parser) and parser.config.classifier.structure == "gold"
 
 
-def blank(parser: "Parser", sentence: Sentence) -> Sentence:
-    """A sentence without the annotation that a system does not get to see.
-
-    Args:
-        parser: The system.
-        sentence: The sentence.
-    """
-    plain = sentence.without_annotation()
-    return replace(plain, heads=sentence.heads) if is_gold_reader(parser) else plain
-
-
 def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
     """What a system says about sentences whose annotation it does not get to see, as far as it can be judged.
 
@@ -226,7 +215,7 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
         gold: The sentences.
         tagged: Whether they have the tags and lemmas of this system already.
     """
-    found = parser.parse((blank(parser, sentence) for sentence in gold), tagged=tagged)
+    found = parser.parse(map(parser.visible, gold), tagged=tagged)
     sentences = progress(found, "parsing", total=len(gold))
     if "heads" in scored_fields(parser):
         return list(sentences)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spigot.cli.answers import KINDS, Enhanced, blank, given_fields, is_gold_reader, read_answers
+from spigot.cli.answers import KINDS, Enhanced, given_fields, is_gold_reader, read_answers
 from spigot.cli.console import (
     AsJson,
     Flag,
@@ -158,7 +158,7 @@ _TASKS = ("trees", "graphs", "labels")
 
 
 def _parsed(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
-    plain = (blank(parser, sentence) for sentence in sentences)
+    plain = map(parser.visible, sentences)
     return list(progress(parser.parse(plain, tagged=tagged), "parsing", total=len(sentences)))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.answers import KINDS, Enhanced, blank, given_fields, is_classifier
+from spigot.cli.answers import KINDS, Enhanced, given_fields, is_classifier
 from spigot.cli.console import Flag, FormatName, Skipped, counted, progress, say, use_threads
 from spigot.data.files import Location
 from spigot.data.formats import FORMATS, guess, read, write
@@ -104,7 +104,7 @@ def predict(
 
     def found() -> Iterator[Sentence]:
         nonlocal words
-        for sentence in parser.parse(blank(parser, sentence) for sentence in itertools.chain(first, sentences)):
+        for sentence in parser.parse(map(parser.visible, itertools.chain(first, sentences))):
             words += len(sentence)
             yield replace(sentence, **dropped)
 

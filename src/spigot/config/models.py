@@ -113,8 +113,8 @@ class Classifier(Values):
 
     Attributes:
         structure: What it reads beside the words: semantic `graphs` or dependency `trees` of an intermediate parser;
-            or trees that are not learned: `gold` ones, chains in which each word hangs on its neighbour to the `left`
-            or `right`, or `random` ones.
+            or trees that are not learned: `gold` ones, `left`-branching chains in which each word hangs on the next,
+            `right`-branching ones, or `random` ones.
         latent: Whether the parser is trained by the labels alone.
         roles: How many roles latent graphs have.
         reader: How it reads them: each word beside the average of its `heads`, or in `rounds` of messages from

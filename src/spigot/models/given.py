@@ -14,8 +14,9 @@ def given_trees(batch: Batch, kind: str) -> Parts:
 
     Args:
         batch: The sentences.
-        kind: `gold`; `left`, where each word hangs on the one to its left and the first on the root; `right`, the
-            mirror image; `random`, a projective tree drawn by the words themselves, so that a sentence keeps its own.
+        kind: `gold`; `left`-branching, where each word hangs on the next and the last on the root; `right`-branching,
+            its mirror image; `random`, a projective tree drawn by the words themselves, so that a sentence keeps its
+            own.
 
     Returns:
         Arcs i -> j.
@@ -27,7 +28,7 @@ def given_trees(batch: Batch, kind: str) -> Parts:
         >>> it = Sentence(("It", "rained", "again"))
         >>> batch = collate([encode(it, Vocab.of([it]))])
         >>> [given_trees(batch, kind)[0].argmax(0).tolist()[1:] for kind in ("left", "right")]
-        [[0, 1, 2], [2, 3, 0]]
+        [[2, 3, 0], [0, 1, 2]]
     """
     place = torch.arange(batch.size, device=batch.words.device)
     match kind:
@@ -36,9 +37,9 @@ def given_trees(batch: Batch, kind: str) -> Parts:
                 raise ValueError("classifier.structure = 'gold' needs trees, and these sentences have none.")
             heads = batch.heads
         case "left":
-            heads = (place - 1).clamp(min=0).expand(len(batch), -1)
-        case "right":
             heads = (place + 1) * (place < batch.lengths.unsqueeze(-1))
+        case "right":
+            heads = (place - 1).clamp(min=0).expand(len(batch), -1)
         case "random":
             return _random(batch)
         case _:

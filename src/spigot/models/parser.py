@@ -52,7 +52,7 @@ class Parser:
 
     def _parse_chunk(self, sentences: list[Sentence], tokens: int, tagged: bool) -> list[Sentence]:
         ready = sentences if tagged else self._annotated(sentences)
-        encoded = [encode(self._visible(sentence), self.vocab) for sentence in ready]
+        encoded = [encode(self.visible(sentence), self.vocab) for sentence in ready]
         order = sorted(range(len(sentences)), key=lambda k: len(sentences[k]))
         parsed: dict[int, Sentence] = {}
         for group in _groups(order, [len(sentence) for sentence in sentences], tokens, len(self.vocab.roles)):
@@ -62,8 +62,8 @@ class Parser:
                 parsed[k] = replace(given, tags=tags, lemmas=lemmas, **found)
         return [parsed[k] for k in range(len(sentences))]
 
-    def _visible(self, sentence: Sentence) -> Sentence:
-        """What the system may look at; gold trees only if it is built to read them."""
+    def visible(self, sentence: Sentence) -> Sentence:
+        """What the system may look at: no annotation, but for gold trees if it is built to read them."""
         reads_gold = self.config.task == "classification" and self.config.classifier.structure == "gold"
         return replace(sentence.without_annotation(), heads=sentence.heads if reads_gold else None)
 
