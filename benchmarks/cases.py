@@ -10,6 +10,7 @@ from torch import Tensor
 import spigot
 from benchmarks import peers
 from benchmarks.parsing import parsing
+from benchmarks.sentiment import sentiment_speed
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
 from benchmarks.training import all_of_training
 
@@ -199,6 +200,7 @@ CASES = {
     "reference": reference,
     "training": all_of_training,
     "parsing": parsing,
+    "sentiment": sentiment_speed,
 }
 
 warnings.filterwarnings("ignore", module="torch_struct")

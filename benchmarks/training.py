@@ -195,12 +195,11 @@ def layer_share() -> Iterator[Row]:
     corpus = sentences()
     for loss in ("log", "hinge"):
         with threads(THREADS):
-            yield from _profiled(
-                training(corpus, "joint", **{"semantics.loss": loss}), f"SPIGOT step, {loss} of graphs"
-            )
+            yield from profiled(training(corpus, "joint", **{"semantics.loss": loss}), f"SPIGOT step, {loss} of graphs")
 
 
-def _profiled(steps: Iterator[Step], name: str, count: int = 12) -> Iterator[Row]:
+def profiled(steps: Iterator[Step], name: str, count: int = 12) -> Iterator[Row]:
+    """What takes how much of some steps."""
     next(steps)
     with ExitStack() as stack:
         for function in ("argmax", "structured_hinge"):

@@ -1,0 +1,97 @@
+"""Training speed of the classifier with a parser inside, and what the graph layer costs in it.
+
+Threads and clocks as in `benchmarks.training`. The sentences are those of SST and redwoods-dm where SPIGOT_DATA names a
+folder that has them, and the built-in corpus's elsewhere.
+"""
+
+import copy
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing import Row, threads
+from benchmarks.training import BATCH, ENDLESS, SENTENCES, THREADS, Clock, interleaved, profiled
+from spigot.config import DATA_VARIABLE, Config, make_config
+from spigot.data.batch import bucketed, collate, encode
+from spigot.data.corpus import Corpus, load_corpus
+from spigot.models.joint import JointClassifier
+from spigot.models.parser import Parser
+from spigot.training.loop import Step, Trainer
+from spigot.training.optimiser import ModelOptimiser
+from spigot.training.run import build
+
+
+def experiment(system: str = "spigot") -> Config:
+    """The sizes of `configs/sst.toml`, on a part of the corpora."""
+    folder = Path(os.environ.get(DATA_VARIABLE, ""))
+    if str(folder) != "." and (folder / "sst").exists() and (folder / "redwoods-dm").exists():
+        labels = {"train": ["sst/train.txt"], "format": "sst-binary", "limit": SENTENCES}
+        graphs = {"train": ["redwoods-dm/wiki.train.sdp"], "limit": SENTENCES}
+        data: dict[str, Any] = {"labels": labels, "graphs": graphs}
+    else:
+        data = {"source": "synthetic", "synthetic": {"train": SENTENCES, "dev": 1, "test": 1}}
+    semantics = {"loss": "log", "encoder": {"hidden": 128, "dropout": 0.2}, "pruning": {"epochs": 3}}
+    # One sentence of graphs an epoch: what is timed are the classifier's steps.
+    training = {"epochs": ENDLESS, "patience": 0, "pretrain": 3, "share": 1e-6}
+    return make_config(
+        {"task": "classification", "system": system, "data": data, "semantics": semantics, "training": training}
+    )
+
+
+def sentences() -> Corpus:
+    """Training sentences, and nothing to look at after an epoch."""
+    corpus = load_corpus(experiment().data)
+    return Corpus(graphs=replace(corpus.graphs, dev=[]), labels=replace(corpus.labels, dev=[]), tagger=corpus.tagger)
+
+
+def joint_steps(trainer: Trainer) -> Iterator[Step]:
+    """The steps of joint training; pretraining is over when the first is asked for."""
+    return itertools.dropwhile(lambda step: step.phase != "joint", trainer.steps())
+
+
+def parser_steps(parser: Parser, corpus: Corpus) -> Iterator[Step]:
+    """The parser forwards and backwards on the labelled sentences, without a layer, a graph or a classifier."""
+    model = copy.deepcopy(parser.model)
+    assert isinstance(model, JointClassifier)
+    assert model.semantics is not None
+    optimiser = ModelOptimiser(model.semantics, parser.config.semantics.optimiser)
+    data = [encode(sentence, parser.vocab) for sentence in corpus.labels.train]
+    for epoch in range(ENDLESS):
+        groups = bucketed([sentence.length for sentence in data], BATCH, (0, epoch))
+        for k, group in enumerate(groups, 1):
+            optimiser.zero_grad()
+            scored = model.semantics(collate([data[i] for i in group], group), model.pruner, noisy=False)
+            loss = scored.predicates.sum() + scored.arcs.sum() + scored.labelled.sum()
+            loss.backward()
+            optimiser.step()
+            words = sum(data[i].length for i in group)
+            yield Step("parser", epoch + 1, k, len(groups), "semantics", 0.0, len(group), words)
+
+
+def sentiment_speed() -> Iterator[Row]:
+    """SPIGOT's classifier steps against the BiLSTM's and the parser's alone, one after the other."""
+    corpus = sentences()
+    with threads(THREADS):
+        trainer = Trainer(build(experiment(), corpus), corpus)
+        steps = joint_steps(trainer)
+        first = next(steps)
+        joint = Clock(itertools.chain([first], steps))
+        plain = Clock(Trainer(build(experiment("bilstm"), corpus), corpus).steps())
+        parser = Clock(parser_steps(trainer.parser, corpus))
+        interleaved(joint, plain, parser)
+        apart = 1e3 * (plain.seconds / plain.taken + parser.seconds / parser.taken)
+        ours = 1e3 * joint.seconds / joint.taken
+        yield Row(
+            f"SPIGOT, classifier step, {BATCH} sentences",
+            ours,
+            "BiLSTM step + parser forwards and backwards",
+            apart,
+            "at least 50 % of its speed",
+            apart / ours,
+            apart / ours >= 0.5,
+            note=f"{BATCH * 1e3 / ours:,.0f} sentences/s; apart {BATCH * 1e3 / apart:,.0f}",
+        )
+        yield from profiled(steps, "SPIGOT classifier step")
