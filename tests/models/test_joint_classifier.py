@@ -248,7 +248,7 @@ def test_trees_that_are_not_learned_need_no_parser(kind: str, system: str) -> No
     found = list(whole.parse(labelled))
     if kind == "gold":
         assert [s.heads for s in found] == [s.heads for s in labelled]
-    if kind == "left":
+    if kind == "right":
         assert [s.heads for s in found] == [tuple(range(len(s))) for s in labelled]
     assert all(s.heads is not None and s.label in (0, 1) for s in found)
 
