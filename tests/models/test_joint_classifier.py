@@ -261,7 +261,9 @@ def test_gold_trees_are_shown_to_no_other_system() -> None:
         whole = classifier("spigot", DATA, **settings)
         found = [(s.label, s.probabilities) for s in whole.parse(labelled)]
         assert found == [(s.label, s.probabilities) for s in whole.parse(bare)]
+        assert [whole.visible(sentence) for sentence in labelled] == bare
     gold = classifier("spigot", DATA, classifier__structure="gold")
+    assert [gold.visible(s) for s in labelled] == [replace(s, graph=None) for s in labelled]
     with pytest.raises(ValueError, match="needs trees"):
         list(gold.parse(bare))
 
