@@ -11,16 +11,15 @@ from torch import nn
 import spigot
 from spigot.config import Config, make_config
 from spigot.models.joint import JointParser, estimator
-from spigot.models.parser import Parser
 from spigot.training.loop import phases
-from tests.parsing import batch_of, corpus, experiment, parser
+from tests.parsing import ParsingSystem, batch_of, corpus, experiment, parser
 
 PAPER = make_config({"preset": "paper"})
 RELEASE = make_config({"preset": "release"})
 DATA = corpus()
 
 
-def whole(system: str = "spigot") -> Parser:
+def whole(system: str = "spigot") -> ParsingSystem:
     return parser(system, DATA)
 
 

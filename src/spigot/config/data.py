@@ -84,6 +84,11 @@ class Data(Values):
     folds: Annotated[int, Field(ge=2)] = 5
     obtain: str = ""
 
+    @property
+    def tasks(self) -> tuple[Files, Files, Files]:
+        """The files of each task: trees, graphs, labels."""
+        return self.trees, self.graphs, self.labels
+
     def path(self, name: str) -> Path:
         """The place of a file, whether given in full or relative to the root."""
         path = Path(name)

@@ -53,6 +53,10 @@ class Corpus:
     labels: Split = Split()
     tagger: Tagger | None = None
 
+    def apply(self, change: Callable[[Split], Split]) -> "Corpus":
+        """The same with every split changed."""
+        return replace(self, trees=change(self.trees), graphs=change(self.graphs), labels=change(self.labels))
+
 
 def load_corpus(settings: config.Data) -> Corpus:
     """Read, or generate, what an experiment trains on; all but the test sets.
@@ -95,16 +99,16 @@ def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
     """
     unread = {task: getattr(settings, task).model_copy(update={"train": ()}) for task in ("trees", "graphs", "labels")}
     corpus = _loaded(settings.model_copy(update=unread), tests=True)
-    parts = (replace(part, train=[]) for part in (corpus.trees, corpus.graphs, corpus.labels))
+    corpus = corpus.apply(lambda part: replace(part, train=[]))
     if tagger is None:
-        return Corpus(*parts)
-    return Corpus(*(part.apply(lambda sentences: _annotated(sentences, tagger)) for part in parts), tagger)
+        return corpus
+    return replace(corpus.apply(lambda part: part.apply(lambda some: _annotated(some, tagger))), tagger=tagger)
 
 
 def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
     corpus = _sentences(settings, tests)
     if not tests:
-        corpus = Corpus(*(replace(part, tests={}) for part in (corpus.trees, corpus.graphs, corpus.labels)))
+        corpus = corpus.apply(lambda part: replace(part, tests={}))
     # A model of trees does not look at graphs that stand beside them, and so on.
     return replace(
         corpus,
@@ -125,8 +129,8 @@ def _sentences(settings: config.Data, tests: bool) -> Corpus:
             return Corpus(labels=Split(made.train, made.dev, {"id": made.test, "ood": made.ood}))
         case "files":
             _require(settings)
-            parts = (_read(settings, files, tests) for files in (settings.trees, settings.graphs, settings.labels))
-            return Corpus(*parts)
+            trees, graphs, labels = (_read(settings, files, tests) for files in settings.tasks)
+            return Corpus(trees, graphs, labels)
 
 
 def _tagged(corpus: Corpus, folds: int) -> Corpus:
@@ -148,7 +152,7 @@ def _tagged(corpus: Corpus, folds: int) -> Corpus:
     def tag(part: Split) -> Split:
         return Split(list(train(part.train)), _annotated(part.dev, tagger))
 
-    return Corpus(tag(corpus.trees), tag(corpus.graphs), tag(corpus.labels), tagger)
+    return replace(corpus.apply(tag), tagger=tagger)
 
 
 def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:
@@ -171,7 +175,7 @@ def _generate(sizes: config.Synthetic) -> Corpus:
 
 def _require(settings: config.Data) -> None:
     """Say that a file is missing before the first hour of training, not after the last."""
-    for task in (settings.trees, settings.graphs, settings.labels):
+    for task in settings.tasks:
         for name in filter(None, (*task.train, task.dev, *task.tests.values(), settings.vectors)):
             path = settings.path(name)
             if not path.exists():
