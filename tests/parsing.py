@@ -14,8 +14,7 @@ from spigot.data.batch import Batch, collate, encode
 from spigot.data.corpus import Corpus, Split
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import Vocab
-from spigot.models.joint import JointClassifier
-from spigot.models.joint import JointParser
+from spigot.models.joint import JointClassifier, JointParser
 from spigot.models.parser import Parser
 from spigot.training.run import build
 
