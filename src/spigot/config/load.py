@@ -98,6 +98,9 @@ def make_config(
     values = _merge(Config().model_dump(), PRESETS.get(preset, {}))
     values = _merge(values, PRESET_TASKS.get((preset, task), {}))
     values = _merge(values, PRESET_SYSTEMS.get((preset, task, system), {}))
+    classifier = chosen.get("classifier", {})
+    if isinstance(classifier, dict) and classifier.get("structure", "graphs") != "graphs":
+        values["estimator"]["polytope"] = "relaxation"  # the program knew no other structure here
     values = _merge(values, chosen)
     training = values["training"]
     if system == "pipeline" and task == "parsing" and isinstance(training, dict) and not training["syntax_from"]:
