@@ -20,7 +20,6 @@ from spigot.data.corpus import Corpus, load_corpus
 from spigot.models.joint import JointClassifier
 from spigot.models.parser import Parser
 from spigot.training.loop import Step, Trainer
-from spigot.training.optimiser import ModelOptimiser
 from spigot.training.run import build
 
 
@@ -57,16 +56,14 @@ def parser_steps(parser: Parser, corpus: Corpus) -> Iterator[Step]:
     model = copy.deepcopy(parser.model)
     assert isinstance(model, JointClassifier)
     assert model.semantics is not None
-    optimiser = ModelOptimiser(model.semantics, parser.config.semantics.optimiser)
     data = [encode(sentence, parser.vocab) for sentence in corpus.labels.train]
     for epoch in range(ENDLESS):
         groups = bucketed([sentence.length for sentence in data], BATCH, (0, epoch))
         for k, group in enumerate(groups, 1):
-            optimiser.zero_grad()
+            model.zero_grad()
             scored = model.semantics(collate([data[i] for i in group], group), model.pruner, noisy=False)
             loss = scored.predicates.sum() + scored.arcs.sum() + scored.labelled.sum()
             loss.backward()
-            optimiser.step()
             words = sum(data[i].length for i in group)
             yield Step("parser", epoch + 1, k, len(groups), "semantics", 0.0, len(group), words)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from spigot.config import PRESET_SYSTEMS, PRESETS, SYSTEMS, Config, Data, load_config, make_config, resolved_config
 from spigot.config.load import PRESET_TASKS
+from spigot.data.listops import splits
 
 CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
 
@@ -223,3 +224,33 @@ def test_paths_start_from_the_root_or_the_environment(monkeypatch: pytest.Monkey
     assert Data().path("a/b.sdp") == Path("/corpora/a/b.sdp")
     assert Data(root="/mine").path("a/b.sdp") == Path("/mine/a/b.sdp")
     assert Data(root="/mine").path("/full/b.sdp") == Path("/full/b.sdp")
+
+
+def test_a_preset_for_graphs_leaves_trees_alone() -> None:
+    release = {**CLASSIFY, "preset": "release"}
+    assert make_config(release).estimator.polytope == "sequential"
+    assert make_config({**release, "classifier": {"structure": "trees"}}).estimator.polytope == "relaxation"
+
+
+def test_perturbed_averages_over_draws_of_noise() -> None:
+    for chosen in ({}, CLASSIFY):
+        assert make_config({**chosen, "system": "perturbed"}).estimator.samples == 10
+        with pytest.raises(ValueError, match=r"'perturbed' needs noise"):
+            make_config({**chosen, "system": "perturbed", "estimator": {"temperature": 0}})
+
+
+def test_listops_has_rounds_enough_for_its_deepest_trees() -> None:
+    config = load_config(Path(__file__).parent.parent / "configs" / "listops.toml")
+    settings = config.data.listops.model_dump() | {"train": 0, "dev": 0, "test": 0}
+    for sentence in splits(ood=100, **settings).ood:
+        assert sentence.heads is not None
+        assert depth(sentence.heads) + 1 <= config.classifier.rounds  # the root reads in a round of its own
+
+
+def depth(heads: tuple[int, ...]) -> int:
+    """The most words from the root down."""
+
+    def above(word: int) -> int:
+        return 0 if word == 0 else 1 + above(heads[word - 1])
+
+    return max(above(word) for word in range(1, len(heads) + 1))

@@ -240,6 +240,11 @@ def check_classes(
     if not is_classifier(parser):
         return
     known = parser.vocab.classes
+    if format is not None and format.startswith("sst-binary") and len(known) > 2:
+        raise ValueError(
+            f"{run} knows the classes {_listed(known)}, and {format} has two that mean something else; read {file} "
+            f"with --format {format.replace('sst-binary', 'sst')}."
+        )
     strange = sorted({sentence.label for sentence in gold if sentence.label is not None}.difference(known))
     if not strange:
         return

@@ -126,6 +126,8 @@ class Config(Values):
             )
         if self.estimator.polytope == "sequential" and self.intermediate == "syntax":
             raise ValueError("estimator.polytope = 'sequential' is about semantic graphs; use 'relaxation' for trees")
+        if self.system == "perturbed" and self.estimator.temperature == 0:
+            raise ValueError("system = 'perturbed' needs noise; set estimator.temperature above 0")
         if self.task == "classification":
             self._check_classifier()
         return self

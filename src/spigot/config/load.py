@@ -46,6 +46,11 @@ PRESET_SYSTEMS: dict[tuple[str, str, str], dict[str, Any]] = {
     ("release", "parsing", "attention"): {"syntax": {"loss": "crf"}},
     ("release", "parsing", "spigot"): {"estimator": {"max_norm": 1.0}},
     ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32, "polytope": "sequential"}},
+    **{
+        (preset, task, "perturbed"): {"estimator": {"samples": 10}}  # one draw would be no mean
+        for preset in ("paper", "release")
+        for task in ("parsing", "classification")
+    },
 }
 """What a preset says about one system of a task: structured attention has its own loss and schedule."""
 

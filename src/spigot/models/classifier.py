@@ -50,7 +50,8 @@ class Classifier(nn.Module):
         super().__init__()
         if len(vocab.classes) < 2:
             raise ValueError(
-                f"The training sentences have {len(vocab.classes)} different labels; a classifier needs two or more."
+                f"The training sentences have {len(vocab.classes)} different labels; a classifier needs two or more. "
+                "Files of plain text have none: use label<TAB>text, or set data.labels.format."
             )
         self.settings = settings
         self.encoder = BatchEncoder(settings.encoder, vocab, vectors)

@@ -16,6 +16,7 @@ from spigot.training.development import Development
 from spigot.training.distributed import share, total
 from spigot.training.optimiser import ModelOptimiser
 from spigot.training.plan import Phase, phases
+from spigot.training.requirements import nothing_for
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,7 @@ class Trainer:
         }
         for task in wanted:
             if not sentences[task]:
-                raise ValueError(self._nothing_for(task))
+                raise ValueError(nothing_for(task, self.config, self.corpus))
         keep = {*wanted, "semantics"} if not self.config.is_latent else wanted
         return {task: [encode(s, self.parser.vocab) for s in sentences[task]] for task in sorted(keep)}
 
@@ -252,17 +253,6 @@ class Trainer:
         if self.config.syntax.single_root:
             sentences = [sentence for sentence in sentences if (sentence.heads or ()).count(0) == 1]
         return sentences
-
-    def _nothing_for(self, task: str) -> str:
-        if task == "syntax":
-            return (
-                f"None of the {len(self.corpus.trees.train)} training trees is one the syntactic parser can produce "
-                f"(trees = {self.config.syntax.trees!r}, single_root = {self.config.syntax.single_root}). Set "
-                "data.trees.train, or a system that has no syntax."
-            )
-        kind = "labelled sentences" if task == "classifier" else "graphs"
-        place = "labels" if task == "classifier" else "graphs"
-        return f"The experiment has no {kind} to train on; set data.{place}.train, or data.source = 'synthetic'."
 
 
 def is_projective(sentence: Sentence) -> bool:

@@ -28,6 +28,7 @@ from spigot.training import checkpoint
 from spigot.training.development import structure_field
 from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
+from spigot.training.requirements import check_labels, require_sentences
 
 _Measure: TypeAlias = Callable[[list[Sentence], list[Sentence]], Any]
 
@@ -68,6 +69,7 @@ def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, 
     with processes():
         corpus = load_corpus(config.data)
         trainer = Trainer(build(config, corpus), corpus)
+        check_labels(config, trainer.parser.vocab)
         if config.parser_from:
             take_parser(trainer, Path(config.parser_from))
         if is_main():
@@ -112,6 +114,7 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
 
 def build(config: Config, corpus: Corpus) -> Parser:
     """A parser with fresh parameters, drawn from the experiment's seed."""
+    require_sentences(config, corpus)
     vectors = read_vectors(config.data.path(config.data.vectors)) if config.data.vectors else None
     vocab = Vocab.of(
         _training_text(config, corpus),
@@ -227,7 +230,7 @@ def _scored(parser: Parser, corpus: Corpus) -> Iterator[tuple[str, dict[str, lis
     """What a system is judged by: the ending of the name, the sentences, the judge, and the ending of the file."""
 
     def sets(split: Split) -> dict[str, list[Sentence]]:
-        return {"dev": split.dev, **split.tests}
+        return {name: sentences for name, sentences in {"dev": split.dev, **split.tests}.items() if sentences}
 
     config = parser.config
     if config.task == "classification":
