@@ -241,7 +241,7 @@ def test_perturbed_averages_over_draws_of_noise() -> None:
 
 def test_listops_has_rounds_enough_for_its_deepest_trees() -> None:
     config = load_config(Path(__file__).parent.parent / "configs" / "listops.toml")
-    settings = config.data.listops.model_dump() | {"train": 0, "dev": 0, "test": 0}
+    settings: dict[str, Any] = config.data.listops.model_dump() | {"train": 0, "dev": 0, "test": 0}
     for sentence in splits(ood=100, **settings).ood:
         assert sentence.heads is not None
         assert depth(sentence.heads) + 1 <= config.classifier.rounds  # the root reads in a round of its own
