@@ -190,11 +190,13 @@ def test_real_trials(tiny, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_real_interruption(tiny, tmp_path, capsys):
+def test_a_real_interruption(tiny, tmp_path, capsys, request):
     out = tmp_path / "out"
     run = out / "epochs=3,seed=0"
     words = ["sweep", str(tiny), "--over", "training.epochs=3", "--training.save_seconds", "0", "--out", str(out)]
     command = [sys.executable, "-m", "spigot", *words]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child inherits that a signal is ignored
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 120
         while not (run / "checkpoint.safetensors").exists() and process.poll() is None:

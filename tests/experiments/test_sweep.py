@@ -294,9 +294,12 @@ def test_no_more_than_so_many_at_a_time(file, trainer, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_asked_to_stop(number, file, trainer, tmp_path):
+def test_asked_to_stop(number, file, trainer, tmp_path, request):
     out = tmp_path / "out"
     plan = {"over": {"estimator.eta": [1, 99, 2, 3]}, "overrides": {"semantics.mlp": 5}}
+    # Whoever runs the tests in the background may have these signals ignored.
+    ours = signal.signal(number, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(number, ours))
     before = signal.getsignal(number)
 
     def stop() -> None:

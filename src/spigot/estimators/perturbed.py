@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
 from spigot.estimators.surrogate import decode
@@ -148,7 +150,7 @@ class IMLE(AbstractSurrogate):
 
     def _compare(
         self, structure: AbstractStructure, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> tuple[Parts, Parts]:
+    ) -> tuple[Float[Tensor, "samples *batch_and_parts"], Float[Tensor, "samples *batch_and_parts"]]:
         """The samples, z first, and the target of each."""
         (perturbed,) = saved
         mask = mask.expand(perturbed.shape)
