@@ -1,5 +1,6 @@
 """The intermediate parser, the layer, the end model (Algorithm 1)."""
 
+import abc
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ class Answer(NamedTuple):
     probabilities: Float[Tensor, "batch k"] | None = None
 
 
-class AbstractJoint(nn.Module):
+class AbstractJoint(nn.Module, abc.ABC):
     """An end model that reads the structures of an intermediate parser, and may train it through them.
 
     Attributes:
@@ -75,13 +76,13 @@ class AbstractJoint(nn.Module):
         )
         raise ValueError(f"This system has no {kind} to train.")
 
+    @abc.abstractmethod
     def end_loss(self, batch: Batch, through: bool) -> Values:
         """The end task's loss of each sentence."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def parse(self, batch: Batch) -> Answer:
         """The structures and the classes of the sentences."""
-        raise NotImplementedError
 
     def _frozen(self, through: bool) -> bool:
         return not through or isinstance(self.estimator, spigot.Pipeline)
