@@ -27,6 +27,7 @@ from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.development import structure_field
 from spigot.training.distributed import anyone, is_main, processes, wait
+from spigot.training.gold import keep_gold
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 from spigot.training.requirements import check_labels, require_sentences
 
@@ -183,6 +184,7 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
             yield step
     if is_main():
         save_state(trainer, folder)
+        keep_gold(folder, trainer.config, trainer.corpus)
         finish(folder)
     wait()
 
@@ -213,9 +215,10 @@ def _restore(trainer: Trainer, folder: Path) -> None:
 
 
 def finish(folder: Path) -> None:
-    """Score the best model on all development and test data, and write its predictions beside it."""
+    """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
     parser = checkpoint.load(folder)
     corpus = load_tests(parser.config.data, parser.tagger)
+    keep_gold(folder, parser.config, corpus)
     scores = {}
     for name, sets, measure, suffix in _scored(parser, corpus):
         for part, gold in sets.items():

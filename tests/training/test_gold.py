@@ -1,0 +1,42 @@
+"""The gold sentences that a run keeps."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from spigot.config import make_config
+from spigot.data.corpus import Corpus, Split
+from spigot.data.formats import read
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.training.gold import EXAMPLES, keep_gold
+
+WORDS = ("Rain", "fell")
+GRAPH = Graph.of([Arc(2, 1, "ARG1")], tops=[2])
+TREE = Sentence(WORDS, tags=("NN", "VBD"), heads=(2, 0), relations=("nsubj", "root"))
+
+
+def test_annotations_of_the_same_words_meet(tmp_path: Path) -> None:
+    other = Sentence(("Snow", "fell"), graph=GRAPH)
+    graphs = Split(dev=[replace(TREE, heads=None, relations=None, graph=GRAPH), other], tests={"ood": [other]})
+    keep_gold(tmp_path, make_config({}), Corpus(trees=Split(dev=[TREE]), graphs=graphs))
+    both, alone = read(tmp_path / "gold.dev.jsonl")
+    assert (both.heads, both.relations, both.graph, both.tags) == (TREE.heads, TREE.relations, GRAPH, TREE.tags)
+    assert (alone.heads, alone.graph) == (None, GRAPH)
+    assert [sentence.forms for sentence in read(tmp_path / "gold.ood.jsonl")] == [other.forms]
+    assert not (tmp_path / "gold.train.jsonl").exists()
+
+
+def test_the_same_part_is_preferred(tmp_path: Path) -> None:
+    misread = replace(TREE, heads=(0, 1))
+    trees = Split(train=[misread], dev=[TREE], tests={"id": [misread]})
+    keep_gold(tmp_path, make_config({}), Corpus(trees=trees, graphs=Split(dev=[Sentence(WORDS, graph=GRAPH)])))
+    (kept,) = read(tmp_path / "gold.dev.jsonl")
+    assert kept.heads == TREE.heads
+
+
+def test_classes_come_with_graphs_and_few_training_sentences_are_kept(tmp_path: Path) -> None:
+    labelled = [Sentence((f"w{k}",), label=k % 2) for k in range(EXAMPLES + 5)]
+    corpus = Corpus(graphs=Split(train=[Sentence(("w1",), graph=GRAPH)]), labels=Split(train=labelled))
+    keep_gold(tmp_path, make_config({"task": "classification"}), corpus)
+    kept = list(read(tmp_path / "gold.train.jsonl"))
+    assert [sentence.label for sentence in kept] == [k % 2 for k in range(EXAMPLES)]
+    assert [sentence.graph for sentence in kept[:3]] == [None, GRAPH, None]
