@@ -35,8 +35,8 @@ def test_the_same_part_is_preferred(tmp_path: Path) -> None:
 
 def test_classes_come_with_graphs_and_few_training_sentences_are_kept(tmp_path: Path) -> None:
     labelled = [Sentence((f"w{k}",), label=k % 2) for k in range(EXAMPLES + 5)]
-    corpus = Corpus(graphs=Split(train=[Sentence(("w1",), graph=GRAPH)]), labels=Split(train=labelled))
+    corpus = Corpus(graphs=Split(train=[Sentence(("w1",), graph=Graph.of([], tops=[1]))]), labels=Split(train=labelled))
     keep_gold(tmp_path, make_config({"task": "classification"}), corpus)
     kept = list(read(tmp_path / "gold.train.jsonl"))
     assert [sentence.label for sentence in kept] == [k % 2 for k in range(EXAMPLES)]
-    assert [sentence.graph for sentence in kept[:3]] == [None, GRAPH, None]
+    assert [sentence.graph for sentence in kept[:3]] == [None, Graph.of([], tops=[1]), None]
