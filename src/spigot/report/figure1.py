@@ -6,6 +6,9 @@ three corners are the trees of $\mathcal Z$, the fourth is the cycle, which $\ma
 not. Every point in the picture is what `Spigot.explain` answers.
 
 `python -m spigot.report.figure1 docs/figures/figure1.svg` draws it again.
+
+`figure1_interactive` is its relative for pages with scripts: one word, three possible heads, a triangle, and a gradient
+that is dragged.
 """
 
 import sys
@@ -16,10 +19,15 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.report.page import write
+from spigot.report.page import environment, source, write
 
 TREES = spigot.ProjectiveTrees(single_root=False)
 
+HEADS = ("saw", "stars", "night")
+"""The words that may be the head, in the interactive figure."""
+
+_START, _GRADIENT = 1, (-0.75, 0.3, 0.45)  # the head that was chosen, and what the loss says about all three
+_CORNERS = ((190.0, 60.0), (70.0, 268.0), (310.0, 268.0))  # as in figure1.js
 _WIDTH, _HEIGHT = 920, 470
 _SIDE = 216  # of the square, in pixels
 _ORIGIN = (120, 376)  # its lower left corner within a panel
@@ -228,6 +236,71 @@ def _dot(at: tuple[float, float], kind: str, radius: float = 5) -> str:
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
     return f'<text x="{x:g}" y="{y:g}" class="{kind}" text-anchor="{anchor}">{text}</text>'
+
+
+def figure1_interactive(*, script: bool = True) -> str:
+    """The step and its projection as part of a page: a triangle whose gradient is dragged, STE and SPIGOT beside it.
+
+    Without scripts the figure stands still, at numbers that the library computed.
+
+    Args:
+        script: Whether to append the script that moves it. A page that allows only scripts it knows takes
+            `figure1_script()` beside it instead, once, however many figures there are.
+
+    Returns:
+        A `<figure>` element that brings its own style, followed by a `<script>` if asked for.
+
+    Example:
+        >>> still = figure1_interactive(script=False)
+        >>> still.startswith("<figure"), "<script" in still, "<script" in figure1_interactive()
+        (True, False, True)
+    """
+    scores = torch.nn.functional.one_hot(torch.tensor(_START), len(HEADS)).double()
+    grad = torch.tensor(_GRADIENT, dtype=torch.float64)
+    step = spigot.Spigot(eta=1.0).explain(spigot.OneOf(), scores=scores, grad=grad)
+    straight = spigot.StraightThrough(eta=1.0).explain(spigot.OneOf(), scores=scores, grad=grad)
+    assert step.stepped is not None
+    assert step.projected is not None
+    rows = (
+        ("z", "ẑ, the choice", step.z),
+        ("gradient", "∇L", step.grad),
+        ("stepped", "p\u0302 = ẑ − η∇L", step.stepped),
+        ("projected", "z\u0303 = proj p\u0302", step.projected),
+        ("straight", "STE: η∇L", straight.gradient),
+        ("spigot", "SPIGOT: ẑ − z\u0303", step.gradient),
+    )
+    figure = environment().get_template("figure1.html")
+    text = figure.render(
+        heads=HEADS,
+        gradient=_GRADIENT,
+        rows=[(key, name, values.tolist()) for key, name, values in rows],
+        z=_on_triangle(step.z),
+        wanted=_on_triangle(step.z - grad),
+        stepped=_on_triangle(step.stepped),
+        projected=_on_triangle(step.projected),
+        path=_path,
+    )
+    return f"{text}\n<script>{figure1_script()}</script>\n" if script else text
+
+
+def figure1_script() -> str:
+    """The script that brings every `figure1_interactive` of a page to life.
+
+    Example:
+        >>> "projectSimplex" in figure1_script()
+        True
+    """
+    return source("figure1.js")
+
+
+def _on_triangle(weights: Tensor) -> tuple[float, float]:
+    x, y = (float((weights * torch.tensor(axis, dtype=weights.dtype)).sum()) for axis in zip(*_CORNERS, strict=True))
+    return round(x, 1), round(y, 1)
+
+
+def _path(start: tuple[float, float], end: tuple[float, float], short: float = 0) -> str:
+    x, y = _short_of(start, end, short) if start != end else end
+    return f"M{start[0]:g} {start[1]:g}L{x:g} {y:g}"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,20 @@
 """One self-contained HTML page: no network, light or dark as the reader's device says, readable on a phone."""
 
+import base64
+import functools
+import hashlib
+import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spigot.report.figures import colour, theme
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 @dataclass(frozen=True)
@@ -62,23 +71,31 @@ class Table:
     Attributes:
         columns: The heads of the columns, the first one being that of the row names.
         rows: The rows.
+        title: What it shows, above it.
+        note: How to read it, below it.
     """
 
     columns: Sequence[str]
     rows: Sequence[TableRow]
+    title: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: prose, pictures, a table, in this order.
+    """A part of a page: prose, pictures, markup, tables, notes, in this order.
 
     Attributes:
         title: Its heading.
         prose: Paragraphs, plain text.
         pictures: Figures, as many beside each other as fit.
         small: Whether the figures are thumbnails.
-        table: What comes last.
+        table: The only table, or the first.
         half: Whether two such sections may stand side by side on a wide screen.
+        tables: Further tables.
+        markup: HTML that is put in as it is; whoever makes it has escaped what comes from outside.
+        notes: Small print, plain text.
+        key: Its name in links to it; a section with one is listed at the top of the page.
     """
 
     title: str
@@ -87,6 +104,14 @@ class Section:
     small: bool = False
     table: Table | None = None
     half: bool = False
+    tables: Sequence[Table] = ()
+    markup: str = ""
+    notes: Sequence[str] = ()
+    key: str = ""
+
+    def all_tables(self) -> list[Table]:
+        """Every table of the section, in order."""
+        return [*([self.table] if self.table is not None else []), *self.tables]
 
 
 @dataclass(frozen=True)
@@ -98,34 +123,98 @@ class Page:
         lead: A paragraph under it, plain text.
         sections: The body.
         facts: What is needed to repeat it, as pairs of name and value, at the foot.
+        details: Long texts at the foot that are folded away, as pairs of name and text.
+        styles: Style sheets beside that of every page.
+        scripts: What runs in the page; nothing else does.
+        data: Values for the scripts, found by the name of their element.
     """
 
     title: str
     lead: str
     sections: Sequence[Section]
     facts: Sequence[tuple[str, str]] = ()
+    details: Sequence[tuple[str, str]] = ()
+    styles: Sequence[str] = ()
+    scripts: Sequence[str] = ()
+    data: Mapping[str, object] = field(default_factory=dict)
 
 
 def render(page: Page) -> str:
-    """The page as HTML text.
+    """The page as HTML text. Its policy lets it load nothing, and run no script but its own.
 
     Example:
         >>> html = render(Page("A title", "A lead with <angle brackets>.", []))
         >>> "<h1>A title</h1>" in html, "&lt;angle brackets&gt;" in html, "src=" in html
         (True, True, False)
     """
+    tables = [table for section in page.sections for table in section.all_tables()]
+    series = sorted({row.series for table in tables for row in table.rows if row.series is not None})
+    return (
+        environment()
+        .get_template("page.html")
+        .render(
+            page=page,
+            light=theme(False),
+            dark=theme(True),
+            series=series,
+            policy=policy(page.scripts),
+            data={name: embedded(value) for name, value in page.data.items()},
+        )
+    )
+
+
+@functools.cache
+def environment() -> "Environment":
+    """The templates of the reports; whatever is filled in is escaped.
+
+    Example:
+        >>> environment().from_string("{{ word }}").render(word="<b>")
+        '&lt;b&gt;'
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("spigot.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["colour"] = colour
-    series = sorted({row.series for s in page.sections if s.table for row in s.table.rows if row.series is not None})
-    return environment.get_template("page.html").render(page=page, light=theme(False), dark=theme(True), series=series)
+    made.globals["colour"] = colour
+    return made
+
+
+def source(name: str) -> str:
+    """The text of a script or a style sheet that stands beside the templates.
+
+    Example:
+        >>> "projectSimplex" in source("figure1.js")
+        True
+    """
+    return resources.files("spigot.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def policy(scripts: Sequence[str]) -> str:
+    """A content security policy: nothing from elsewhere, and no script but these.
+
+    Example:
+        >>> policy([])
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    """
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts)
+    allowed = f"; script-src {hashes}" if scripts else ""
+    return f"default-src 'none'; style-src 'unsafe-inline'{allowed}; base-uri 'none'; form-action 'none'"
+
+
+def embedded(value: object) -> str:
+    """A value as JSON that may stand inside a `<script>` element, whatever the texts in it say.
+
+    Example:
+        >>> embedded({"word": "</script>"})
+        '{"word":"\\\\u003c/script\\\\u003e"}'
+    """
+    text = json.dumps(value, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def check_target(path: Path) -> None:
