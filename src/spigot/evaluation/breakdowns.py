@@ -1,0 +1,157 @@
+"""Where two systems differ: by distance, by role and by length of sentence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from spigot.evaluation.columns import Arcs, Bools, Columns, Ints
+from spigot.evaluation.counts import Counts, ratio
+
+DISTANCES = (1, 2, 3, 6, 11)
+"""Where the groups of arcs by distance begin."""
+
+_Counts = tuple[Ints, Ints, Ints]  # right, given and wanted, of each part
+
+LENGTHS = (1, 11, 21, 31, 41)
+"""Where the groups of sentences by length begin."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Both systems on a part of what there is.
+
+    Attributes:
+        name: The part: `3-5`, or a role.
+        items: What is wanted there: words, arcs or sentences.
+        a: The score of system A.
+        b: The score of system B.
+        difference: `b - a`.
+
+    Example:
+        >>> Row("3-5", items=40, a=0.8, b=0.85, difference=0.05).name
+        '3-5'
+    """
+
+    name: str
+    items: int
+    a: float
+    b: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """A score in parts.
+
+    Attributes:
+        measure: `UAS` of trees, `LF` of graphs or `accuracy` of classes.
+        by: What tells the parts apart. `distance`: how many words lie from the head to the word, or from predicate to
+            argument, with the root and tops apart; `role`; `length`: how many words the sentence has.
+        items: What `Row.items` counts: `words`, `arcs` or `sentences`.
+        rows: The parts that have anything in them; distances and lengths ascend, frequent roles come first.
+
+    Example:
+        >>> from spigot.data.sentence import Sentence
+        >>> from spigot.evaluation.analysis import analyse
+        >>> gold, other = Sentence(("Rain", "fell"), heads=(2, 0)), Sentence(("Rain", "fell"), heads=(0, 1))
+        >>> breakdown = analyse([gold], [gold], [other]).breakdowns[0]
+        >>> breakdown.measure, breakdown.by, [(row.name, row.a, row.b) for row in breakdown.rows]
+        ('UAS', 'distance', [('root', 1.0, 0.0), ('1', 1.0, 0.0)])
+    """
+
+    measure: Literal["UAS", "LF", "accuracy"]
+    by: Literal["distance", "role", "length"]
+    items: Literal["words", "arcs", "sentences"]
+    rows: tuple[Row, ...]
+
+
+def head_distances(columns: Columns, kept: Bools, gold: Ints, a: Ints, b: Ints) -> Breakdown:
+    """UAS by the distance of the right head.
+
+    Args:
+        columns: The layout of the sentences.
+        kept: Which words count.
+        gold: The right head of every word, -1 where it is not known.
+        a: The heads of system A.
+        b: The heads of system B.
+    """
+    judged = kept & (gold >= 0)
+    distance = np.abs(gold - columns.word)[judged]
+    group = np.where(gold[judged] == 0, 0, np.digitize(distance, DISTANCES))
+    size = len(DISTANCES) + 1
+    wanted = np.bincount(group, minlength=size)
+    right = [np.bincount(group[(heads == gold)[judged]], minlength=size) for heads in (a, b)]
+    rows = _rows(["root", *_ranges(DISTANCES)], [(hits, wanted, wanted) for hits in right])
+    return Breakdown("UAS", "distance", "words", rows)
+
+
+def arc_distances(gold: Arcs, a: Arcs, b: Arcs) -> Breakdown:
+    """LF by the distance of predicate and argument: an arc counts as given at its own distance."""
+
+    def group(arcs: Arcs) -> Ints:
+        return np.where(arcs.is_top, 0, np.digitize(np.abs(arcs.predicate - arcs.argument), DISTANCES))
+
+    counts = _arc_counts(gold, a, b, group, len(DISTANCES) + 1)
+    return Breakdown("LF", "distance", "arcs", _rows(["top", *_ranges(DISTANCES)], counts))
+
+
+def arc_roles(gold: Arcs, a: Arcs, b: Arcs, roles: dict[str, int]) -> Breakdown:
+    """F1 of each role, and of tops under the name `top`."""
+    counts = _arc_counts(gold, a, b, lambda arcs: arcs.role, len(roles) + 1)
+    rows = _rows(["top", *roles], counts)
+    return Breakdown("LF", "role", "arcs", tuple(sorted(rows, key=lambda row: -row.items)))
+
+
+def sentence_lengths(
+    columns: Columns, measure: Literal["UAS", "LF", "accuracy"], known: Bools, counts_a: Counts, counts_b: Counts
+) -> Breakdown:
+    """A score by length of sentence.
+
+    Args:
+        columns: The layout of the sentences.
+        measure: What the score is.
+        known: Which sentences can be judged.
+        counts_a: Right, given and wanted answers of system A in each sentence.
+        counts_b: Those of system B.
+    """
+    group = np.digitize(columns.lengths, LENGTHS) - 1  # a sentence without words has no group
+    here = known & (group >= 0)
+    size = len(LENGTHS)
+
+    def sums(numbers: Ints) -> Ints:
+        return np.bincount(group[here], weights=numbers[here], minlength=size).astype(np.int64)
+
+    counts = [(sums(one.correct), sums(one.predicted), sums(one.gold)) for one in (counts_a, counts_b)]
+    sentences = np.bincount(group[here], minlength=size)
+    rows = _rows(_ranges(LENGTHS), counts, items=sentences)
+    return Breakdown(measure, "length", "sentences", rows)
+
+
+def _arc_counts(gold: Arcs, a: Arcs, b: Arcs, group: Callable[[Arcs], Ints], size: int) -> list[_Counts]:
+    wanted = np.bincount(group(gold), minlength=size)
+    counts = []
+    for arcs in (a.within(gold.known), b.within(gold.known)):
+        groups = group(arcs)
+        right, given = np.bincount(groups[arcs.have(gold)], minlength=size), np.bincount(groups, minlength=size)
+        counts.append((right, given, wanted))
+    return counts
+
+
+def _rows(names: Sequence[str], counts: Sequence[_Counts], *, items: Ints | None = None) -> tuple[Row, ...]:
+    first, second = (ratio("f1", *three) for three in counts)
+    wanted = counts[0][2] if items is None else items
+    there = wanted + counts[0][1] + counts[1][1] if items is None else items
+    return tuple(
+        Row(name, int(wanted[k]), float(first[k]), float(second[k]), float(second[k] - first[k]))
+        for k, name in enumerate(names)
+        if there[k]
+    )
+
+
+def _ranges(starts: Sequence[int]) -> list[str]:
+    """What groups that begin at these numbers are called."""
+    ends = [start - 1 for start in starts[1:]]
+    names = [str(start) if start == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=False)]
+    return [*names, f"{starts[-1]} or more"]

@@ -1,0 +1,131 @@
+"""Gold data and two systems, side by side in one layout."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from spigot.data.sentence import Sentence
+from spigot.evaluation.changes import arcs_changed
+from spigot.evaluation.columns import Arcs, Bools, Columns, Ints, arc_counts, exact, role_numbers
+from spigot.evaluation.counts import Counts, aligned
+
+Measures = dict[str, tuple[Counts, Counts, Bools]]
+"""By name: the counts of both systems, and which sentences can be judged."""
+
+
+class Sides:
+    """What is known about the same sentences, as arrays; see `spigot.evaluation.analysis.analyse`.
+
+    Attributes:
+        gold: The sentences with what is right.
+        a: As the first system sees them.
+        b: As the second one does.
+        columns: How they are laid out.
+        kept: Which words count in trees.
+        has_heads: Whether both systems have trees.
+        has_graphs: Whether both have graphs.
+        has_labels: Whether both have classes.
+        roles: The number of each role.
+
+    Example:
+        >>> words = ("Rain", "fell", ".")
+        >>> side = [Sentence(words, heads=(2, 0, 2))]
+        >>> sides = Sides(side, side, [Sentence(words, heads=(2, 0, 1))], punctuation=True)
+        >>> sides.has_heads, sides.heads_changed.tolist(), sorted(sides.measures())
+        (True, [1], ['UAS', 'exact trees'])
+    """
+
+    def __init__(
+        self, gold: Sequence[Sentence], a: Sequence[Sentence], b: Sequence[Sentence], *, punctuation: bool
+    ) -> None:
+        if not gold:
+            raise ValueError("there are no sentences to analyse; give at least one.")
+        for side in (a, b):
+            for _ in aligned(gold, side):
+                pass
+        self.gold, self.a, self.b = gold, a, b
+        self.columns: Columns = Columns(gold)
+        ignored = self.columns.punctuation(gold) if not punctuation else np.zeros(1, dtype=np.bool_)
+        self.kept: Bools = ~np.broadcast_to(ignored, self.columns.word.shape)
+        self.has_heads, self.has_graphs, self.has_labels = (
+            _complete(a, field, "first") & _complete(b, field, "second") for field in ("heads", "graph", "label")
+        )
+        self.roles: dict[str, int] = role_numbers(gold, a, b)
+        if self.has_heads:
+            self.heads: tuple[Ints, Ints, Ints] = (
+                self.columns.heads(gold),
+                self.columns.heads(a),
+                self.columns.heads(b),
+            )
+            self.heads_changed: Ints = self.columns.sums(self.kept & (self.heads[1] != self.heads[2]))
+        if self.has_graphs:
+            self.arcs_a, self.arcs_b = (self.columns.arcs(side, self.roles) for side in (a, b))
+            self.arcs_changed: Ints = arcs_changed(self.arcs_a, self.arcs_b)
+        self.gold_arcs: Arcs = self.columns.arcs(gold, self.roles)
+        if self.has_labels:
+            self.labels: tuple[Ints, Ints, Ints] = (_labels(gold), _labels(a), _labels(b))
+
+    @property
+    def structure(self) -> Literal["trees", "graphs"] | None:
+        """The intermediate structures: graphs or trees of classifiers, trees of parsers."""
+        if self.has_labels and self.has_graphs:
+            return "graphs"
+        return "trees" if self.has_heads else None
+
+    @property
+    def changed(self) -> Bools | None:
+        """Which sentences have different intermediate structures; `None` if there are none."""
+        if self.structure is None:
+            return None
+        return (self.arcs_changed if self.structure == "graphs" else self.heads_changed) > 0
+
+    def known(self, field: Literal["heads", "graph", "label"]) -> Bools:
+        """Which sentences have gold annotation."""
+        return np.array([getattr(sentence, field) is not None for sentence in self.gold], dtype=np.bool_)
+
+    def measures(self) -> Measures:
+        """Every score that gold and both systems have the annotation for."""
+        found: Measures = {}
+        if self.has_heads and self.known("heads").any():
+            known = self.known("heads")
+            trees = self._tree_counts(self.heads[1]), self._tree_counts(self.heads[2])
+            found["UAS"] = *trees, known
+            judged = known & ((self.columns.sums(self.kept) > 0) | (self.columns.lengths == 0))
+            found["exact trees"] = exact(trees[0], judged), exact(trees[1], judged), judged
+        if self.has_graphs and self.gold_arcs.known.any():
+            known = self.gold_arcs.known
+            graphs = [arc_counts(self.gold_arcs, arcs) for arcs in (self.arcs_a, self.arcs_b)]
+            bare = [arc_counts(self.gold_arcs.without_roles(), x.without_roles()) for x in (self.arcs_a, self.arcs_b)]
+            found["LF"] = graphs[0], graphs[1], known
+            found["UF"] = bare[0], bare[1], known
+            found["exact graphs"] = exact(graphs[0], known), exact(graphs[1], known), known
+        if self.has_labels and self.known("label").any():
+            known = self.known("label")
+            right, first, second = self.labels
+            found["accuracy"] = (
+                Counts((first == right) & known, known, known),
+                Counts((second == right) & known, known, known),
+                known,
+            )
+        return found
+
+    def _tree_counts(self, heads: Ints) -> Counts:
+        judged = self.kept & (self.heads[0] >= 0)
+        words = self.columns.sums(judged)
+        return Counts(self.columns.sums(judged & (heads == self.heads[0])), words, words)
+
+
+def _complete(side: Sequence[Sentence], field: str, name: str) -> bool:
+    missing = [k for k, sentence in enumerate(side) if getattr(sentence, field) is None]
+    if missing and len(missing) < len(side):
+        what = {"heads": "tree", "graph": "graph", "label": "class"}[field]
+        raise ValueError(
+            f"the {name} system has no {what} for sentence {missing[0] + 1}, and has one for others; give its answer "
+            "to all sentences or to none."
+        )
+    return not missing
+
+
+def _labels(side: Sequence[Sentence]) -> Ints:
+    return np.array([sentence.label or 0 for sentence in side], dtype=np.int64)
