@@ -1,6 +1,7 @@
 """The intermediate parser, the layer, the end model (Algorithm 1)."""
 
 import abc
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,19 +15,29 @@ from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
 from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure
 from spigot.models.classifier import Classifier
+from spigot.models.constraints import Constraints, Limits
 from spigot.models.given import given_trees
 from spigot.models.pruning import ArcPruner
 from spigot.models.semantics import SemanticParser
 from spigot.models.syntax import SyntacticParser
-from spigot.types import Parts, Values
+from spigot.types import Mask, Parts, Values
+
+
+class Evidence(NamedTuple):
+    """The scores that a structure was found by, and the parts that existed for it."""
+
+    scores: Parts
+    mask: Mask
 
 
 class Answer(NamedTuple):
-    """What a system says about the sentences of a batch: whatever it has."""
+    """What a system says about the sentences of a batch, whatever it has; and by which scores it found it."""
 
     tree: Parts | None = None
     graph: Parts | None = None
     probabilities: Float[Tensor, "batch k"] | None = None
+    tree_evidence: Evidence | None = None
+    graph_evidence: Evidence | None = None
 
 
 class AbstractJoint(nn.Module, abc.ABC):
@@ -80,9 +91,60 @@ class AbstractJoint(nn.Module, abc.ABC):
     def end_loss(self, batch: Batch, through: bool) -> Values:
         """The end task's loss of each sentence."""
 
+    @property
     @abc.abstractmethod
-    def parse(self, batch: Batch) -> Answer:
-        """The structures and the classes of the sentences."""
+    def intermediate(self) -> SyntacticParser | SemanticParser | None:
+        """The parser whose structures the end model reads."""
+
+    @abc.abstractmethod
+    def evidence(self, batch: Batch) -> Evidence:
+        """The scores of the intermediate parser, and which parts exist: what the structure is decoded from."""
+
+    @abc.abstractmethod
+    def loss_given(self, batch: Batch, z: Parts | None) -> Values:
+        """The end task's loss of each sentence as a function of the structure that the end model reads."""
+
+    @abc.abstractmethod
+    def parse(self, batch: Batch, limits: Limits | None = None) -> Answer:
+        """The structures and the classes of the sentences.
+
+        Args:
+            batch: The sentences.
+            limits: What their structures must have and must not have. The end model reads structures that keep to it.
+        """
+
+    def limits(
+        self, constraints: Sequence[Constraints | None], lengths: Sequence[int], size: int, roles: Sequence[str]
+    ) -> Limits | None:
+        """Constraints on sentences as what `parse` takes.
+
+        Args:
+            constraints: Those of each sentence.
+            lengths: Words of each sentence.
+            size: Positions of the batch, with the root.
+            roles: The roles of the vocabulary.
+
+        Raises:
+            Infeasible: The constraints of a sentence do not fit it or this system, or leave it no structure.
+        """
+        trees = None if self.syntax is None else self.syntax.structure
+        graphs = None if self.semantics is None else self.semantics.structure
+        return Limits.of(constraints, lengths, size, roles, trees=trees, graphs=graphs)
+
+    def _tree_evidence(self, batch: Batch, limits: Limits | None) -> Evidence:
+        assert self.syntax is not None
+        return Evidence(*self.syntax(batch, allowed=None if limits is None else limits.heads))
+
+    def _graph_evidence(self, batch: Batch, z: Parts | None, limits: Limits | None) -> tuple[Evidence, Parts]:
+        """Scores and mask, and the scores to decode by, which differ where an arc is forced."""
+        assert self.semantics is not None
+        forced = None if limits is None else limits.forced
+        scored = self.semantics(batch, self.pruner, z, noisy=False, forced=forced)
+        scores, mask = self.semantics.parts(batch, scored)
+        decisive = scores
+        if limits is not None:
+            decisive, mask = limits.decide(scores, mask, self.semantics.structure)
+        return Evidence(scores, mask), decisive
 
     def _frozen(self, through: bool) -> bool:
         return not through or isinstance(self.estimator, spigot.Pipeline)
@@ -135,15 +197,32 @@ class JointParser(AbstractJoint):
 
     def end_loss(self, batch: Batch, through: bool) -> Values:
         """The semantic parser's loss."""
-        return self.semantics.loss(batch, self.semantics(batch, self.pruner, self.trees(batch, through=through)))
+        return self.loss_given(batch, self.trees(batch, through=through))
+
+    @property
+    def intermediate(self) -> SyntacticParser | None:
+        """The syntactic parser."""
+        return self.syntax
+
+    def evidence(self, batch: Batch) -> Evidence:
+        """The scores of the arcs of trees, and which of them exist."""
+        return self._tree_evidence(batch, None)
+
+    def loss_given(self, batch: Batch, z: Parts | None) -> Values:
+        """The semantic parser's loss if these are the trees."""
+        return self.semantics.loss(batch, self.semantics(batch, self.pruner, z))
 
     @torch.no_grad()
-    def parse(self, batch: Batch) -> Answer:
+    def parse(self, batch: Batch, limits: Limits | None = None) -> Answer:
         """The best tree and the best graph. The tree is the best one also where the semantic parser reads marginals."""
-        tree = None if self.syntax is None else self.syntax.structure.argmax(*self.syntax(batch))
-        soft = tree is not None and not self.estimator.hard
-        scored = self.semantics(batch, self.pruner, self.trees(batch) if soft else tree)
-        return Answer(tree, self.semantics.decode(batch, scored))
+        tree = z = trees = None
+        if self.syntax is not None:
+            trees = self._tree_evidence(batch, limits)
+            tree = z = self.syntax.structure.argmax(*trees)
+            if not self.estimator.hard:
+                z = spigot.argmax(trees.scores, self.syntax.structure, self.estimator, mask=trees.mask)
+        graphs, decisive = self._graph_evidence(batch, z, limits)
+        return Answer(tree, self.semantics.structure.argmax(decisive, graphs.mask), None, trees, graphs)
 
 
 class JointClassifier(AbstractJoint):
@@ -194,30 +273,52 @@ class JointClassifier(AbstractJoint):
         """
         if self.settings.system == "bilstm":
             return None
+        parser = self.intermediate
+        if parser is None:
+            return given_trees(batch, self.settings.classifier.structure)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self._frozen(through)):
-            if self.syntax is not None:
-                scores, mask = self.syntax(batch)
-                return spigot.argmax(scores, self.syntax.structure, self.estimator, mask=mask)
-            if self.semantics is not None:
-                batch = replace(batch, predicates=None, arcs=None)  # no gold arc is kept from pruning
-                scored = self.semantics(batch, self.pruner, noisy=False)
-                scores, mask = self.semantics.parts(batch, scored)
-                return spigot.argmax(scores, self.semantics.structure, self.estimator, mask=mask)
-        return given_trees(batch, self.settings.classifier.structure)
+            scores, mask = self.evidence(batch)
+            return spigot.argmax(scores, parser.structure, self.estimator, mask=mask)
 
     def end_loss(self, batch: Batch, through: bool) -> Values:
         """The classifier's loss."""
-        return self.classifier.loss(batch, self._classify(batch, self.structure(batch, through=through)))
+        return self.loss_given(batch, self.structure(batch, through=through))
+
+    @property
+    def intermediate(self) -> SyntacticParser | SemanticParser | None:
+        """The parser of trees or of graphs."""
+        return self.syntax or self.semantics
+
+    def evidence(self, batch: Batch) -> Evidence:
+        """The scores of the parts of the structures, and which of them exist."""
+        return self._evidence(batch, None)[0]
+
+    def loss_given(self, batch: Batch, z: Parts | None) -> Values:
+        """The classifier's loss if these are the structures."""
+        return self.classifier.loss(batch, self._classify(batch, z))
 
     @torch.no_grad()
-    def parse(self, batch: Batch) -> Answer:
+    def parse(self, batch: Batch, limits: Limits | None = None) -> Answer:
         """The best structure and the probability of each class. The classifier may have read a soft structure."""
-        z = self.structure(batch)
+        parser = self.intermediate
+        if parser is None:
+            z = self.structure(batch)
+            return Answer(z, None, self._classify(batch, z).softmax(-1))
+        found, scores = self._evidence(batch, limits)
+        best = z = parser.structure.argmax(scores, found.mask)
+        if not self.estimator.hard:
+            z = spigot.argmax(scores, parser.structure, self.estimator, mask=found.mask)
         probabilities = self._classify(batch, z).softmax(-1)
-        if self.settings.intermediate is not None and not self.estimator.hard:
-            z = self._best(batch)
-        is_graph = self.semantics is not None
-        return Answer(None if is_graph else z, z if is_graph else None, probabilities)
+        if self.semantics is None:
+            return Answer(best, None, probabilities, tree_evidence=found)
+        return Answer(None, best, probabilities, graph_evidence=found)
+
+    def _evidence(self, batch: Batch, limits: Limits | None) -> tuple[Evidence, Parts]:
+        if self.syntax is not None:
+            found = self._tree_evidence(batch, limits)
+            return found, found.scores
+        batch = replace(batch, predicates=None, arcs=None)  # no gold arc is kept from pruning
+        return self._graph_evidence(batch, None, limits)
 
     def _classify(self, batch: Batch, z: Parts | None) -> Float[Tensor, "batch k"]:
         if z is None or self.semantics is None:
@@ -225,12 +326,6 @@ class JointClassifier(AbstractJoint):
         # Predicates stand on the diagonal of the arcs. The classifier does not read them.
         itself = torch.eye(batch.size, dtype=torch.bool, device=z.device)
         return self.classifier(batch, z[..., 0].masked_fill(itself, 0), z[..., 1:])
-
-    def _best(self, batch: Batch) -> Parts:
-        if self.syntax is not None:
-            return self.syntax.structure.argmax(*self.syntax(batch))
-        assert self.semantics is not None
-        return self.semantics.decode(batch, self.semantics(batch, self.pruner, noisy=False))
 
 
 def joint_model(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from spigot.config import Config
-from spigot.data.batch import Batch, collate, encode
+from spigot.data.batch import collate, encode
 from spigot.data.lemmas import Lemmatiser
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagger import Tagger
 from spigot.data.vocab import Vocab
-from spigot.models.joint import AbstractJoint
+from spigot.models.joint import AbstractJoint, Answer
 from spigot.models.syntax import tree_heads
 from spigot.types import Parts
 
@@ -51,15 +51,14 @@ class Parser:
             yield from self._parse_chunk(chunk, tokens, tagged)
 
     def _parse_chunk(self, sentences: list[Sentence], tokens: int, tagged: bool) -> list[Sentence]:
-        ready = sentences if tagged else self._annotated(sentences)
+        ready = sentences if tagged else self.annotated(sentences)
         encoded = [encode(self.visible(sentence), self.vocab) for sentence in ready]
         order = sorted(range(len(sentences)), key=lambda k: len(sentences[k]))
         parsed: dict[int, Sentence] = {}
-        for group in _groups(order, [len(sentence) for sentence in sentences], tokens, len(self.vocab.roles)):
-            for k, found in zip(group, self._decode(collate([encoded[k] for k in group])), strict=True):
-                given = sentences[k]
-                tags, lemmas = given.tags or ready[k].tags, given.lemmas or ready[k].lemmas
-                parsed[k] = replace(given, tags=tags, lemmas=lemmas, **found)
+        for group in self.groups(order, [len(sentence) for sentence in sentences], tokens):
+            batch = collate([encoded[k] for k in group])
+            for k, found in zip(group, self.found(self.model.parse(batch), batch.lengths.tolist()), strict=True):
+                parsed[k] = replace(with_tags(sentences[k], ready[k]), **found)
         return [parsed[k] for k in range(len(sentences))]
 
     def visible(self, sentence: Sentence) -> Sentence:
@@ -67,11 +66,9 @@ class Parser:
         reads_gold = self.config.task == "classification" and self.config.classifier.structure == "gold"
         return replace(sentence.without_annotation(), heads=sentence.heads if reads_gold else None)
 
-    def _decode(self, batch: Batch) -> list[dict[str, Any]]:
-        """What is found in each sentence of a batch, by the name of the field it belongs to."""
-        answer = self.model.parse(batch)
-        found: list[dict[str, Any]] = [{} for _ in range(len(batch))]
-        lengths = batch.lengths.tolist()
+    def found(self, answer: Answer, lengths: list[int]) -> list[dict[str, Any]]:
+        """What an answer says about each sentence of a batch, by the name of the field it belongs to."""
+        found: list[dict[str, Any]] = [{} for _ in lengths]
         if answer.tree is not None:
             for fields, heads, length in zip(found, tree_heads(answer.tree).tolist(), lengths, strict=True):
                 fields.update(heads=tuple(heads[1 : length + 1]), relations=None)
@@ -101,21 +98,32 @@ class Parser:
         marked = ([i for i in range(1, n + 1) if predicates[k][i]] for k, n in enumerate(lengths))
         return [Graph.of(*parts) for parts in zip(lists, tops, marked, strict=True)]
 
-    def _annotated(self, sentences: list[Sentence]) -> list[Sentence]:
+    def annotated(self, sentences: list[Sentence]) -> list[Sentence]:
+        """The sentences with the tags and lemmas that the system reads."""
         if self.tagger is None:
             return sentences
         return list(Lemmatiser().lemmatise(self.tagger.tag(sentences)))
 
-
-def _groups(order: Sequence[int], lengths: Sequence[int], tokens: int, roles: int) -> Iterator[list[int]]:
-    """Batches of sorted sentences that keep to a number of positions, and of parts."""
-    group: list[int] = []
-    for k in order:
-        width = lengths[k] + 2
-        full = (len(group) + 1) * width > tokens or (len(group) + 1) * width * width * (roles + 1) > 16_000_000
-        if group and full:
+    def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
+        """Batches of sorted sentences that keep to a number of positions, and of parts."""
+        group: list[int] = []
+        parts = len(self.vocab.roles) + 1
+        for k in order:
+            width = lengths[k] + 2
+            full = (len(group) + 1) * width > tokens or (len(group) + 1) * width * width * parts > 16_000_000
+            if group and full:
+                yield group
+                group = []
+            group.append(k)
+        if group:
             yield group
-            group = []
-        group.append(k)
-    if group:
-        yield group
+
+
+def with_tags(given: Sentence, read: Sentence) -> Sentence:
+    """A sentence with its own tags and lemmas, or where it has none with those that were read.
+
+    Example:
+        >>> with_tags(Sentence(("Rain",)), Sentence(("Rain",), tags=("NN",))).tags
+        ('NN',)
+    """
+    return replace(given, tags=given.tags or read.tags, lemmas=given.lemmas or read.lemmas)

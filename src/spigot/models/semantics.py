@@ -82,7 +82,15 @@ class SemanticParser(nn.Module):
         self.arcs = PairScorer(width, settings.mlp, settings.mlp_layers)
         self.labels = PairScorer(width, settings.mlp, settings.mlp_layers, outputs=len(vocab.roles))
 
-    def forward(self, batch: Batch, pruner: ArcPruner | None, z: Parts | None = None, *, noisy: bool = True) -> Scored:
+    def forward(
+        self,
+        batch: Batch,
+        pruner: ArcPruner | None,
+        z: Parts | None = None,
+        *,
+        noisy: bool = True,
+        forced: Bool[Tensor, "batch n n"] | None = None,
+    ) -> Scored:
         """Score the surviving parts.
 
         Args:
@@ -90,8 +98,11 @@ class SemanticParser(nn.Module):
             pruner: The learned pruner, if there is one.
             z: Arcs of the syntactic trees, if the parser reads heads.
             noisy: Whether words are dropped in training; not where the parser stands inside another model.
+            forced: Arcs that no pruning may remove.
         """
         surviving = self.surviving(batch, pruner)
+        if forced is not None:
+            surviving = surviving | forced
         states = self.encoder(batch, noisy=noisy)
         if z is not None:
             states = head_features(states, z)

@@ -8,6 +8,7 @@ import spigot
 from spigot import config
 from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
+from spigot.models.constraints import has_tree
 from spigot.models.encode import BatchEncoder
 from spigot.nn.scorers import PairScorer
 from spigot.types import Mask, Parts, Values
@@ -44,10 +45,16 @@ class SyntacticParser(nn.Module):
         self.encoder = BatchEncoder(settings.encoder, vocab, vectors)
         self.arcs = PairScorer(self.encoder.outputs, settings.mlp, settings.mlp_layers)
 
-    def forward(self, batch: Batch, *, noisy: bool = False) -> tuple[Parts, Mask]:
-        """Arc scores and which arcs exist. With `noisy`, words are dropped as in the parser's own training."""
+    def forward(self, batch: Batch, *, noisy: bool = False, allowed: Mask | None = None) -> tuple[Parts, Mask]:
+        """Arc scores and which arcs exist.
+
+        Args:
+            batch: The sentences.
+            noisy: Whether words are dropped as in the parser's own training.
+            allowed: The arcs that constraints leave; they must leave a tree.
+        """
         scores = self.arcs(self.encoder(batch, noisy=noisy)).squeeze(-1)
-        return scores, self._exists(scores, batch)
+        return scores, self._exists(scores, batch, allowed)
 
     def loss(self, batch: Batch) -> Values:
         """The parser's own loss on its own data: the cost-augmented hinge, one a wrong head, or the CRF's."""
@@ -60,15 +67,22 @@ class SyntacticParser(nn.Module):
             return spigot.crf_nll(scores, gold, self.structure, mask=mask)
         return spigot.structured_hinge(scores, gold, self.structure, mask=mask, false_positive=0.5, false_negative=0.5)
 
-    def _exists(self, scores: Parts, batch: Batch) -> Mask:
+    def _exists(self, scores: Parts, batch: Batch, allowed: Mask | None) -> Mask:
         """All arcs, or the best few heads of each word and the word before it, so that a tree is always left."""
-        mask = self.structure.mask(batch.lengths, batch.size)
+        mask = whole = self.structure.mask(batch.lengths, batch.size)
+        if allowed is not None:
+            mask = mask & allowed
         if not self.settings.keep or batch.size <= self.settings.keep:
             return mask
         best = scores.detach().masked_fill(~mask, -torch.inf).topk(self.settings.keep, dim=-2).indices
         kept = torch.zeros_like(mask).scatter_(-2, best, True)
         chain = torch.ones(batch.size - 1, dtype=torch.bool, device=mask.device).diag(1)
-        return mask & (kept | chain)
+        kept = mask & (kept | chain)
+        if allowed is not None:
+            for k in (mask != whole).any((-1, -2)).nonzero().flatten().tolist():
+                if not has_tree(self.structure, kept[k], int(batch.lengths[k])):
+                    kept[k] = mask[k]  # constraints that only a worse head can meet
+        return kept
 
 
 def tree_parts(heads: Int[Tensor, "batch n"], lengths: Int[Tensor, " batch"], dtype: torch.dtype) -> Parts:
