@@ -20,6 +20,8 @@ from spigot.evaluation.examples import Example, Gained, pick
 from spigot.evaluation.sides import Measures, Sides
 from spigot.evaluation.significance import bootstrap
 
+GroupName = Literal["all", "same", "different"]
+
 
 @dataclass(frozen=True)
 class Paired:
@@ -64,7 +66,7 @@ class Group:
         {}
     """
 
-    name: Literal["all", "same", "different"]
+    name: GroupName
     sentences: int
     words: int
     scores: dict[str, Paired]
@@ -190,13 +192,13 @@ def analyse(
 
 
 def _groups(sides: Sides, measures: Measures, samples: int, seed: int) -> tuple[Group, ...]:
-    every = np.ones(len(sides.gold), dtype=np.bool_)
-    members: list[tuple[Literal["all", "same", "different"], Bools]] = [("all", every)]
-    if sides.changed is not None:
-        members += [("same", ~sides.changed), ("different", sides.changed)]
+    changed = sides.changed
+    members: dict[GroupName, Bools] = {"all": np.ones(len(sides.gold), dtype=np.bool_)}
+    if changed is not None:
+        members["same"], members["different"] = ~changed, changed
     words = sides.columns.sums(sides.kept)
     groups = []
-    for name, chosen in members:
+    for name, chosen in members.items():
         scores = {
             key: _paired(first, second, chosen & known, samples, seed)
             for key, (first, second, known) in measures.items()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spigot.evaluation.columns import TOP, Arcs, Bools, Columns, Ints, member
 
@@ -188,7 +189,7 @@ class LabelChanges:
 
 
 def head_changes(
-    columns: Columns, kept: Bools, gold: Ints, a: Ints, b: Ints, graphs: Arcs | None, against: Against
+    columns: Columns, kept: Bools, gold: Ints, a: Ints, b: Ints, graphs: Arcs, against: Against
 ) -> HeadChanges:
     """Compare two lists of trees.
 
@@ -202,21 +203,26 @@ def head_changes(
         against: What graphs these are.
     """
     differs = kept & (a != b)
-    known = differs & (gold >= 0)
-    outcomes = [
-        None if not (kept & (gold >= 0)).any() else int(np.count_nonzero(known & outcome))
-        for outcome in (a == gold, b == gold, (a != gold) & (b != gold))
-    ]
-    judged = differs if graphs is None else differs & graphs.known[columns.sentence]
-    judged = judged & (graphs is not None)
+    judged = differs & graphs.known[columns.sentence]
+    kinds = _kinds(columns, np.flatnonzero(judged), a, b, graphs.pairs)
+    known = kept & (gold >= 0)
+
+    def count(outcome: Bools) -> int | None:
+        return int(np.count_nonzero(known & differs & outcome)) if known.any() else None
+
     return HeadChanges(
-        int(np.count_nonzero(kept)),
-        int(np.count_nonzero(differs)),
-        int(np.count_nonzero(columns.sums(differs))),
-        against,
-        int(np.count_nonzero(judged)),
-        *_kinds(columns, np.flatnonzero(judged), a, b, np.array([], np.int64) if graphs is None else graphs.pairs),
-        *outcomes,
+        words=int(np.count_nonzero(kept)),
+        changed=int(np.count_nonzero(differs)),
+        sentences=int(np.count_nonzero(columns.sums(differs))),
+        against=against,
+        judged=int(np.count_nonzero(judged)),
+        to_semantic_head=kinds[0],
+        to_semantic_modifier=kinds[1],
+        from_semantic_modifier=kinds[2],
+        any=kinds[3],
+        right_to_wrong=count(a == gold),
+        wrong_to_right=count(b == gold),
+        wrong_to_wrong=count((a != gold) & (b != gold)),
     )
 
 
@@ -342,5 +348,5 @@ def label_changes(
     )
 
 
-def _mean(values: "np.typing.NDArray[np.generic]") -> float:
+def _mean(values: Bools | NDArray[np.float64]) -> float:
     return float(np.mean(values)) if len(values) else 0.0
