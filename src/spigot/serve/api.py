@@ -1,0 +1,215 @@
+"""The answers of the JSON interface, without the network around them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import spigot
+from spigot.data.sentence import Arc, Sentence
+from spigot.data.vocab import TOP
+from spigot.models.constraints import Constraints
+from spigot.models.inspection import Inspection, inspect
+from spigot.serve.answers import draw, draw_pair, plain
+from spigot.serve.batching import Batcher, Busy
+from spigot.serve.query import Limits, Query, Refused, read_query
+from spigot.serve.systems import About, System
+
+_FIELDS = ("heads", "not_heads", "arcs", "not_arcs")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A sentence for a system."""
+
+    system: str
+    sentence: Sentence
+    constraints: Constraints | None
+    top: int
+
+
+class Api:
+    """Trained systems that answer many clients at once.
+
+    Args:
+        systems: The systems, each with a name of its own.
+        limits: How much a client may ask for.
+        together: Whether requests that wait together are parsed together.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Graph
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import JointParser
+        >>> from spigot.models.parser import Parser
+        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))])
+        >>> config = make_config({"data": {"tags": "columns"}})
+        >>> with Api([System("rain", Parser(config, vocab, JointParser(config, vocab)))]) as api:
+        ...     answer = api.parse({"words": ["Rain", "fell"], "constraints": {"heads": [[1, 2]]}})
+        >>> answer["sentences"][0]["answers"][0]["heads"]
+        [2, 0]
+    """
+
+    def __init__(self, systems: Sequence[System], limits: Limits = Limits(), *, together: bool = True) -> None:
+        self.limits = limits
+        self._systems = {system.name: system for system in systems}
+        self._about: dict[str, About] = {system.name: system.about for system in systems}
+        for system in systems:
+            system.parser.model.eval()
+        self._batcher: Batcher[_Job, Inspection] = Batcher(
+            self._run,
+            lambda job: len(job.sentence) + 2,
+            most=limits.batch,
+            waiting=limits.waiting,
+            together=together,
+        )
+
+    def systems(self) -> dict[str, Any]:
+        """What there is to ask, for `GET /api/systems`."""
+        limits = {name: getattr(self.limits, name) for name in ("body", "words", "total", "systems", "top")}
+        return {"systems": [system.plain() for system in self._systems.values()], "limits": limits}
+
+    def health(self) -> dict[str, Any]:
+        """That there is somebody, for `GET /health`."""
+        return {
+            "status": "ok",
+            "version": spigot.__version__,
+            "systems": len(self._systems),
+            "waiting": self._batcher.waiting,
+        }
+
+    def parse(self, given: object) -> dict[str, Any]:
+        """Parse the sentences of a request, for `POST /api/parse`.
+
+        Args:
+            given: What the body says.
+
+        Returns:
+            For each sentence its forms, the answers of the systems in the order they were named, and, if drawings were
+            wanted of two systems, a comparison.
+
+        Raises:
+            Refused: If the request is not understood, or cannot be done.
+        """
+        query = read_query(given, list(self._systems), self.limits)
+        wanted = [self._constraints(query, name) for name in query.systems]
+        jobs: dict[tuple[int, int, bool], _Job] = {}
+        for k, sentence in enumerate(query.sentences):
+            for s, name in enumerate(query.systems):
+                constraints = wanted[s][k][0]
+                jobs[k, s, True] = _Job(name, sentence, constraints, query.top)
+                if constraints is not None and query.draw != "no":  # what did they change?
+                    jobs[k, s, False] = _Job(name, sentence, None, 1)
+        try:
+            results = self._batcher.submit(list(jobs.values()), seconds=self.limits.seconds)
+        except Busy as error:
+            raise Refused(503, str(error)) from None
+        except ValueError as error:
+            raise Refused(422, str(error)) from None
+        found = dict(zip(jobs, results, strict=True))
+        return {"sentences": [self._sentence(query, k, found, wanted) for k in range(len(query.sentences))]}
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+        self._batcher.close()
+
+    def __enter__(self) -> "Api":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def _run(self, jobs: Sequence[_Job]) -> list[Inspection | Exception]:
+        """The jobs of each system together; who asks for fewer heads gets fewer later."""
+        results: dict[int, Inspection | Exception] = {}
+        for name, system in self._systems.items():
+            mine = [k for k, job in enumerate(jobs) if job.system == name]
+            if not mine:
+                continue
+            found = inspect(
+                system.parser,
+                [jobs[k].sentence for k in mine],
+                [jobs[k].constraints for k in mine],
+                top=max(jobs[k].top for k in mine),
+                errors="return",
+            )
+            results.update(zip(mine, found, strict=True))
+        return [results[k] for k in range(len(jobs))]
+
+    def _constraints(self, query: Query, name: str) -> list[tuple[Constraints | None, list[str]]]:
+        """For each sentence the constraints that this system has a place for, and which kinds it has none for."""
+        about = self._about[name]
+        found: list[tuple[Constraints | None, list[str]]] = []
+        for sentence, constraints in zip(query.sentences, query.constraints, strict=True):
+            if constraints is None:
+                found.append((None, []))
+                continue
+            _check_places(constraints, [self._about[other] for other in query.systems])
+            kept = _fitting(constraints, about)
+            try:
+                kept.check(len(sentence), about.roles)
+            except ValueError as error:
+                raise Refused(422, str(error)) from None
+            ignored = [field for field in _FIELDS if getattr(kept, field) != getattr(constraints, field)]
+            found.append((None if kept == Constraints() else kept, ignored))
+        return found
+
+    def _sentence(
+        self,
+        query: Query,
+        k: int,
+        found: dict[tuple[int, int, bool], Inspection],
+        wanted: Sequence[Sequence[tuple[Constraints | None, list[str]]]],
+    ) -> dict[str, Any]:
+        standalone = query.draw == "file"
+        answers = []
+        for s, name in enumerate(query.systems):
+            classes, free = self._about[name].classes, found.get((k, s, False))
+            answer = {"system": name, **plain(found[k, s, True], classes, top=query.top), "ignored": wanted[s][k][1]}
+            if query.draw != "no":
+                answer["svg"] = draw(found[k, s, True], free=free, standalone=standalone)
+            if free is not None:
+                without = plain(free, classes)
+                answer["free"] = {field: without[field] for field in ("heads", "graph", "label", "probabilities")}
+            answers.append(answer)
+        whole: dict[str, Any] = {"forms": list(query.sentences[k].forms), "answers": answers}
+        if query.draw != "no" and len(query.systems) == 2:
+            whole["compare"] = draw_pair(found[k, 0, True], found[k, 1, True], standalone=standalone)
+        return whole
+
+
+def _fitting(constraints: Constraints, about: About) -> Constraints:
+    """Without what is about structures or roles that the system does not have."""
+
+    def known(arcs: Sequence[Arc]) -> tuple[Arc, ...]:
+        if "graph" not in about.constrains:
+            return ()
+        return tuple(arc for arc in arcs if arc.role in ("", TOP) or arc.role in about.roles)
+
+    has_trees = "heads" in about.constrains
+    return replace(
+        constraints,
+        heads=constraints.heads if has_trees else (),
+        not_heads=constraints.not_heads if has_trees else (),
+        arcs=known(constraints.arcs),
+        not_arcs=known(constraints.not_arcs),
+    )
+
+
+def _check_places(constraints: Constraints, systems: Sequence[About]) -> None:
+    """Every constraint must mean something to one of the systems at least."""
+    kept = [_fitting(constraints, about) for about in systems]
+    names = " and ".join(about.name for about in systems)
+    have = "have" if len(systems) > 1 else "has"
+    for field in _FIELDS:
+        for wanted in getattr(constraints, field):
+            if any(wanted in getattr(fitting, field) for fitting in kept):
+                continue
+            if not isinstance(wanted, Arc):
+                what = "no syntactic parser, so heads can neither be forced nor forbidden; leave them out"
+            elif not any("graph" in about.constrains for about in systems):
+                what = "no semantic parser, so arcs can neither be forced nor forbidden; leave them out"
+            else:
+                known = sorted({role for about in systems for role in about.roles})
+                what = f"no role {wanted.role[:40]!r}; there are {', '.join(known[:12])}"
+                what += f" and {len(known) - 12} more" if len(known) > 12 else ""
+            raise Refused(422, f"{names} {have} {what}.")

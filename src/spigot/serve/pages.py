@@ -1,0 +1,91 @@
+"""What a browser can fetch, held in memory from the start."""
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+
+from spigot.report import figure1
+from spigot.report.arcs import STYLE
+from spigot.report.figures import theme
+
+_KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_SCRIPT = re.compile(r"<script(?![^>]*\btype=[\"']?application/)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+_SAME = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Something to fetch.
+
+    Attributes:
+        kind: Its media type.
+        body: Its bytes.
+        policy: What a browser may do with it: its Content-Security-Policy; nothing if empty.
+    """
+
+    kind: str
+    body: bytes
+    policy: str = ""
+
+
+def resources() -> dict[str, Resource]:
+    """Everything there is, by path.
+
+    Example:
+        >>> found = resources()
+        >>> found["/"].kind, "/main.js" in found
+        ('text/html; charset=utf-8', True)
+    """
+    found: dict[str, Resource] = {}
+    for file in files("spigot.serve").joinpath("static").iterdir():
+        suffix = file.name[file.name.rfind(".") :]
+        if suffix in _KINDS:
+            kind = f"{_KINDS[suffix]}; charset=utf-8"
+            found[f"/{file.name}"] = Resource(kind, _filled(file.read_text(encoding="utf-8"), suffix))
+    # Scripts and styles come from here alone.
+    policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    page = found.pop("/page.html")
+    found["/"] = Resource(page.kind, page.body, f"{policy}img-src 'self'; {_SAME}")
+    drawn = _figure1()
+    if drawn:
+        found["/figure1"] = Resource("text/html; charset=utf-8", drawn.encode(), _inline_policy(drawn))
+    return found
+
+
+def _filled(text: str, suffix: str) -> bytes:
+    """A style sheet with the colours that drawings refer to."""
+    if suffix == ".css":
+        for name, dark in (("light", False), ("dark", True)):
+            colours = "".join(f"  {variable}: {value};\n" for variable, value in theme(dark).items())
+            text = text.replace(f"/* {name} theme */", colours.strip())
+        text += STYLE
+    if suffix == ".html" and not _figure1():
+        text = re.sub(r"<a [^>]*href=\"/figure1\".*?</a>", "", text)
+    return text.encode()
+
+
+def _figure1() -> str:
+    """The interactive Figure 1 as a page of its own."""
+    make = getattr(figure1, "figure1_interactive", None)
+    if make is None:
+        return ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<title>The step and the projection</title>\n'
+        '<link rel="icon" href="/icon.svg">\n<link rel="stylesheet" href="/page.css">\n</head>\n<body>\n<main>\n'
+        '<p><a href="/">Back to the sentences</a></p>\n'
+        f"<h1>The step and the projection</h1>\n{make()}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _inline_policy(html: str) -> str:
+    """A policy that lets exactly the scripts of this page run."""
+    scripts = " ".join(f"'sha256-{_digest(script)}'" for script in _SCRIPT.findall(html)) or "'none'"
+    return f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; {_SAME}"
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,202 @@
+// What happens when: typing, choosing, forcing, sharing.
+
+import { arrange, card } from "/cards.js";
+import { parse, Stale, systems } from "/client.js";
+import { added, asRequest, released, removed, surviving, wordsOf } from "/constraints.js";
+import { debounced, find, make } from "/dom.js";
+import { arcMenu, closeMenu, wordMenu } from "/menu.js";
+import { readState, writeState } from "/state.js";
+
+const EXAMPLES = [
+  "The old tailor quietly mended the coat that the children had torn.",
+  "She promised to call, but nobody expected the phone to ring.",
+  "A slow and clumsy film, yet the last scene is a delight.",
+  "I saw the man with the telescope near the harbour.",
+];
+
+const page = { ...readState(location.hash), systems: [], answer: null };
+const text = find("#text"), first = find("#first"), second = find("#second"), overlay = find("#overlay");
+let ticket = 0; // of the newest question
+let wanted = null; // what to focus after the next drawing
+
+function save() {
+  history.replaceState(null, "", writeState(page));
+}
+
+function show(element, message) {
+  element.textContent = message;
+  element.hidden = !message;
+}
+
+/** Ask for everything that is on the page. After an edit, constraints stay whose words are still there. */
+async function ask({ edited = false } = {}) {
+  const mine = ++ticket;
+  closeMenu({ focus: false });
+  save();
+  const busy = find("#busy");
+  if (!page.text.trim()) {
+    page.answer = null;
+    page.constraints = [];
+    show(find("#error"), "");
+    busy.textContent = "";
+    save();
+    draw();
+    return;
+  }
+  const started = performance.now();
+  const late = setTimeout(() => { if (mine === ticket) busy.textContent = "parsing…"; }, 250);
+  try {
+    let answer = null;
+    if (edited && page.constraints.length) {
+      answer = await parse(question([]));
+      page.constraints = surviving(page.constraints, answer.sentences);
+      save();
+    }
+    if (answer === null || page.constraints.length) answer = await parse(question(page.constraints));
+    if (mine !== ticket) return;
+    page.answer = answer;
+    show(find("#error"), "");
+    find("#sentences").classList.remove("stale");
+    busy.textContent = `${Math.round(performance.now() - started)} ms`;
+    draw();
+  } catch (error) {
+    if (error instanceof Stale || mine !== ticket) return;
+    busy.textContent = "";
+    show(find("#error"), error.message[0].toUpperCase() + error.message.slice(1));
+    find("#sentences").classList.add("stale");
+    draw(); // the chips of constraints that cannot be met, to take them back
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function question(constraints, more = {}) {
+  const names = [page.first, ...(page.second ? [page.second] : [])];
+  return { text: page.text, systems: names, constraints: asRequest(constraints), draw: true, ...more };
+}
+
+function draw() {
+  const cards = (page.answer?.sentences ?? []).map((sentence, k) => card(sentence, k, page, actions));
+  find("#sentences").replaceChildren(...cards);
+  cards.forEach(arrange);
+  if (wanted) find(wanted, find("#sentences"))?.focus({ preventScroll: true });
+  wanted = null;
+  const pair = page.systems.length > 1 && page.second;
+  find("#overlay-label").hidden = !pair;
+}
+
+function constrain(arc, force) {
+  const forms = page.answer.sentences[arc.sentence].forms;
+  page.constraints = added(page.constraints, { ...arc, force, words: wordsOf(arc, forms) });
+  wanted = `[data-sentence="${arc.sentence}"] .arc[data-side="${arc.side}"][data-start="${arc.start}"][data-end="${arc.end}"]`;
+  ask();
+}
+
+const actions = {
+  selectArc: (arc, answer, element) => arcMenu(arc, answer, element, page, actions),
+  selectWord: (sentence, place, answer, element) => wordMenu(sentence, place, answer, element, page, actions),
+  force: (arc) => constrain(arc, true),
+  forbid: (arc) => constrain(arc, false),
+  release: (arc) => {
+    page.constraints = "force" in arc ? removed(page.constraints, arc) : released(page.constraints, arc);
+    ask();
+  },
+  releaseAll: (held) => {
+    page.constraints = page.constraints.filter((one) => !held.includes(one));
+    ask();
+  },
+  save: saveDrawing,
+};
+
+/** Fetch the drawing as a file of its own, which looks the same anywhere. */
+async function saveDrawing(index, which) {
+  try {
+    const answer = await parse(question(page.constraints, { draw: "file" }), { replace: false });
+    const sentence = answer.sentences[index];
+    const svg = sentence.compare ? sentence.compare[["first", "second"][which] ?? which] : sentence.answers[which].svg;
+    const link = make("a", { href: URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })), download: `sentence-${index + 1}.svg` });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  } catch (error) {
+    if (!(error instanceof Stale)) show(find("#error"), error.message);
+  }
+}
+
+function fill() {
+  text.value = page.text;
+  first.value = page.first;
+  second.value = page.second;
+  overlay.checked = page.overlay;
+}
+
+function choose(names) {
+  const known = (name) => names.includes(name);
+  if (!known(page.first)) page.first = names[0];
+  if (!known(page.second) || page.second === page.first) page.second = "";
+}
+
+const option = (value, name) => make("option", { value }, name);
+
+async function start() {
+  try {
+    page.systems = (await systems()).systems;
+  } catch (error) {
+    show(find("#error"), error.message);
+    return;
+  }
+  const names = page.systems.map((system) => system.name);
+  choose(names);
+  first.replaceChildren(...names.map((name) => option(name, name)));
+  second.replaceChildren(option("", "nothing"), ...names.map((name) => option(name, name)));
+  find("#with").hidden = names.length < 2;
+  find("#examples").replaceChildren(...EXAMPLES.map((example) => make("button", { type: "button", onclick: () => {
+    page.text = text.value = example;
+    page.constraints = [];
+    ask();
+  } }, example)));
+  const edit = debounced(() => ask({ edited: true }), 150);
+  text.addEventListener("input", () => {
+    page.text = text.value;
+    edit();
+  });
+  first.addEventListener("change", () => {
+    if (first.value === page.second) page.second = page.first; // swap
+    page.first = first.value;
+    fill();
+    ask();
+  });
+  second.addEventListener("change", () => {
+    page.second = second.value === page.first ? "" : second.value;
+    fill();
+    ask();
+  });
+  overlay.addEventListener("change", () => {
+    page.overlay = overlay.checked;
+    save();
+    draw();
+  });
+  find("#ask").addEventListener("submit", (event) => event.preventDefault());
+  find("#share").addEventListener("click", share);
+  window.addEventListener("hashchange", () => {
+    Object.assign(page, readState(location.hash));
+    choose(names);
+    fill();
+    ask();
+  });
+  fill();
+  await ask();
+  document.documentElement.dataset.ready = "true";
+}
+
+async function share() {
+  save();
+  try {
+    await navigator.clipboard.writeText(location.href);
+    show(find("#notice"), "The link to this view is in the clipboard.");
+  } catch {
+    show(find("#notice"), "The address of this page is the link to this view; copy it from there.");
+  }
+  setTimeout(() => show(find("#notice"), ""), 4000);
+}
+
+start();
