@@ -1,80 +1,151 @@
-"""`spigot demo`: a first look at what the estimators do."""
+"""`spigot demo`: the paper's systems side by side on the built-in corpus, in one command."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from spigot.cli.console import AsJson, Flag, print_json, print_table, progress, say, use_threads
+import cyclopts
+
+from spigot.cli.console import AsJson, Flag, counted, print_json, say
 
 if TYPE_CHECKING:
-    from spigot.experiments.clusters import Row, Settings
+    from spigot.experiments.comparison_plan import Plan
+    from spigot.experiments.comparison_progress import Progress
+
+REPORT = "report.html"
 
 
 def demo(
-    *,
+    *settings: Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)],
     quick: Flag = False,
-    seeds: int | None = None,
-    epochs: int | None = None,
+    out: Path | None = None,
     seed: int = 0,
-    out: Path = Path("report.html"),
+    seeds: int = 1,
+    systems: str | None = None,
+    processes: int | None = None,
     as_json: AsJson = False,
-    threads: int = 1,
 ) -> None:
-    """Train every estimator on a small latent problem, print a table and write a page.
+    """Train the paper's systems on the built-in corpus, print its tables for them, and write a report to explore.
+
+    Takes a few minutes on two cores; nothing is downloaded. Interrupting with Ctrl-C loses nothing: the same command
+    goes on where it was. Any setting of the systems can be changed by its dotted name, as for spigot train:
+    --estimator.eta 0.5, --data.graphs.limit 1000.
 
     Parameters
     ----------
+    settings
+        Settings that all systems have: --name value, or --name=value.
     quick
-        A few seconds only, to see that everything works.
-    seeds
-        How many repetitions.
-    epochs
-        Passes over the training points.
-    seed
-        Where the random numbers start; the same seed gives the same numbers.
+        Less than a minute: smaller data, shorter trainings, rougher numbers.
     out
-        Where to write the page.
+        The folder for the runs and the report; by default runs/demo, or runs/demo-quick. Remove it to start afresh.
+    seed
+        Where the random numbers of the trainings start.
+    seeds
+        How many times to train each system, with one seed after the other.
+    systems
+        Which systems to train: --systems pipeline,ste,spigot. The pipeline is always there where others start from its
+        parser.
+    processes
+        How many trainings to run at a time; by default as many as there are cores.
     as_json
-        Print the results as JSON instead of a table.
-    threads
-        How many threads torch may use. The tensors here are small: more threads mostly wait for each other.
+        Print the results as JSON instead of tables.
     """
-    from spigot.experiments import clusters
-    from spigot.experiments.clusters_page import cluster_page
-    from spigot.report.page import check_target, render, write
+    from spigot.cli.demo_display import shown
+    from spigot.cli.overrides import parse_overrides
+    from spigot.experiments.comparison import run_comparison
+    from spigot.experiments.comparison_plan import SYSTEMS, check_folder, plan_comparison
 
-    settings = clusters.Settings.quick() if quick else clusters.Settings()
-    changes = {"seeds": seeds, "epochs": epochs, "seed": seed}
-    settings = replace(settings, **{name: value for name, value in changes.items() if value is not None})
-    check_target(out)
-    with use_threads(threads):
-        records = list(
-            progress(
-                clusters.run(settings),
-                "latent clusters",
-                total=clusters.total_epochs(settings),
-                describe=lambda epoch: f"K = {epoch.clusters:<3} {epoch.contender:<20}",
-            )
-        )
-    write(render(cluster_page(settings, records)), out)
-    if as_json:
-        print_json(clusters.as_json(settings, records))
+    if seeds < 1:
+        raise ValueError(f"seeds is {seeds}; it must be at least 1.")
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; it must not be negative.")
+    if processes is None:
+        processes = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if processes < 1:
+        raise ValueError(f"processes is {processes}; it must be at least 1.")
+    folder = out or Path("runs") / ("demo-quick" if quick else "demo")
+    plan = plan_comparison(
+        folder,
+        systems=SYSTEMS if systems is None else [name.strip() for name in systems.split(",") if name.strip()],
+        seeds=range(seed, seed + seeds),
+        quick=quick,
+        overrides=parse_overrides(settings),
+    )
+    check_folder(plan, folder)
+    _announce(plan, folder)
+    order = [run.name for runs in plan.runs(folder).values() for run in runs]
+    looks = run_comparison(plan, folder, processes=processes)
+    known = shown(looks, plan.sources, processes, order=order)
+    _finish(plan, folder, known, as_json=as_json)
+
+
+def _announce(plan: "Plan", folder: Path) -> None:
+    from spigot.training.checkpoint import CONFIG, SCORES
+
+    data = plan.trials[0].config.data
+    if data.source == "synthetic":
+        graphs = min(data.graphs.limit or data.synthetic.train, data.synthetic.train)
+        trees = min(data.trees.limit or data.synthetic.train, data.synthetic.train)
+        say(f"The built-in corpus: {trees:,} trees and {graphs:,} semantic graphs of other sentences to learn from.")
+    runs = [folder / trial.name for trial in plan.trials]
+    finished = sum((run / SCORES).exists() for run in runs)
+    begun = sum((run / CONFIG).exists() and not (run / SCORES).exists() for run in runs)
+    if finished or begun:
+        parts = [f"{finished} finished"] * bool(finished) + [f"{begun} begun"] * bool(begun)
+        say(f"{folder} has {' and '.join(parts)} of {len(runs)} trainings already; remove it to start afresh.")
     else:
-        _print_results(clusters.summarise(records), settings)
-    say(f"The report is in {out.resolve()}")
+        say(f"{counted(len(runs), 'training')}, each in a folder of its own in {folder}")
 
 
-def _print_results(rows: "Sequence[Row]", settings: "Settings") -> None:
-    from rich.text import Text
+def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: bool) -> None:
+    """From finished runs to tables, a report, and what to try next."""
+    from spigot.cli.demo_tables import print_outcome
+    from spigot.experiments.comparison_tables import outcome, remarks
 
-    from spigot.experiments.clusters_page import COLUMNS, result_rows
+    failed = {progress.trial.name: progress.reason for progress in known if progress.status == "failed"}
+    runs = {system: [run for run in folders if run.name not in failed] for system, folders in plan.runs(folder).items()}
+    finished = [run for folders in runs.values() for run in folders]
+    if finished:
+        found = outcome(runs)
+        report = _write_report(finished, folder / REPORT)
+        if as_json:
+            seconds = {progress.trial.name: progress.seconds for progress in known}
+            print_json(
+                {
+                    "folder": folder,
+                    "report": report,
+                    "runs": finished,
+                    "failed": failed,
+                    "seconds": seconds,
+                    "remarks": remarks(found),
+                    "results": found,
+                }
+            )
+        else:
+            print_outcome(found)
+        say(f"The report is in {report.resolve()}")
+        _say_next(finished, runs)
+    if failed:
+        name = next(iter(failed))
+        raise RuntimeError(
+            f"{len(failed)} of {len(known)} trainings failed; {folder / name}.log says more, and the same command "
+            "tries again."
+        )
 
-    for k in settings.clusters:
-        here = result_rows([row for row in rows if row.clusters == k])
-        aside = {name for name, _, is_aside in here if is_aside}
-        cells = [
-            [name, *(Text(f"{cell.text} {cell.detail}", style="bold" if cell.best else "") for cell in numbers)]
-            for name, numbers, _ in here
-        ]
-        print_table(f"K = {k} clusters, {settings.seeds} seeds, per cent", COLUMNS, cells, dim=aside.__contains__)
+
+def _write_report(runs: list[Path], path: Path) -> Path:
+    from spigot.report.page import render, write
+    from spigot.report.runs import report
+
+    write(render(report(runs)), path)
+    return path
+
+
+def _say_next(finished: list[Path], runs: dict[str, list[Path]]) -> None:
+    best = (runs.get("spigot") or [finished[-1]])[-1]
+    say("Next:")
+    say(f"  spigot serve {best}                     type sentences, force and forbid arcs, see what changes")
+    say(f'  echo "The old baker praised the clever pilot." | spigot parse {best}')
+    if runs.get("pipeline") and runs.get("spigot"):
+        say(f"  spigot analyse {runs['pipeline'][0]} {runs['spigot'][0]}    what the end task changed in the trees")
