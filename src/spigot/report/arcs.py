@@ -270,13 +270,11 @@ def legend(marks: Iterable[Mark] = get_args(Mark)) -> str:
         (1, True)
     """
     items = "".join(
-        f'<span style="display:inline-flex;align-items:center;gap:.4em"><svg class="arcs" width="58" height="30" '
-        f'viewBox="0 0 58 30" aria-hidden="true">{_sample(mark)}</svg>{MEANINGS[mark]}</span>'
+        f'<span><svg class="arcs" width="58" height="30" viewBox="0 0 58 30" aria-hidden="true">{_sample(mark)}</svg>'
+        f"{MEANINGS[mark]}</span>"
         for mark in marks
     )
-    return (
-        f'<p class="arcs-legend" style="display:flex;flex-wrap:wrap;gap:.2em 1.4em"><style>{STYLE}</style>{items}</p>'
-    )
+    return f'<div class="arcs-legend"><style>{STYLE}</style>{items}</div>'
 
 
 def _spans(arcs: Iterable[DrawnArc]) -> list[Span]:
@@ -304,28 +302,28 @@ def _side(
         )
 
 
-def _bracket(place: Line, written: str, base: float, step: float) -> str:
+def _bracket(place: Line, written: str, base: float, step: float, *, hit: bool = True) -> str:
     """The line from word to word with its arrowhead and its label."""
     out = 1 if step > 0 else -1  # which way is away from the words
     far = round(base + out * _FIRST + step * (place.level - 1))
     base, start, end = round(base), round(place.start), round(place.end)
     tip = base + out * (_HEAD - 2)
     if start == end:
-        path = hit = f"M{end} {far}V{tip}"
+        path = along = f"M{end} {far}V{tip}"
         label = (end, far - 4 if out < 0 else far + 11)
     else:
         ahead = 1 if end > start else -1
         bend = min(_ROUND, abs(end - start) // 2)
-        # Corners first leave the word, then go along; an arc that has just turned back needs no straight piece.
         path = (
             f"M{start} {base + out}V{far - out * bend}q0 {out * bend} {ahead * bend} {out * bend}"
             f"H{end - ahead * bend}q{ahead * bend} 0 {ahead * bend} {-out * bend}V{tip}"
         )
-        hit = f"M{start + ahead * bend} {far}H{end - ahead * bend}"
+        along = f"M{start + ahead * bend} {far}H{end - ahead * bend}"
         label = (round(place.label), far + 4)
     head = f"M{end - 3.5:g} {base + out * _HEAD}h7l-3.5 {-out * _HEAD}z"
     text = f'<text x="{label[0]}" y="{label[1]}">{_escape(written)}</text>' if written else ""
-    return f'<path class="x" d="{hit}"/><path d="{path}"/><path class="h" d="{head}"/>{text}'
+    broad = f'<path class="x" d="{along}"/>' if hit else ""
+    return f'{broad}<path d="{path}"/><path class="h" d="{head}"/>{text}'
 
 
 def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, line: float) -> Iterator[str]:
@@ -339,9 +337,7 @@ def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, 
 
 def _sample(mark: Mark) -> str:
     """An arc by itself, 58 wide and 30 tall."""
-    return f'<g class="arc {mark}">{_bracket(Line(1, 8, 50, 29), SIGNS[mark], 28, -_STEP)}</g>'.replace(
-        'class="x"', 'class="x" visibility="hidden"'
-    )
+    return f'<g class="arc {mark}">{_bracket(Line(1, 8, 50, 29), SIGNS[mark], 28, -_STEP, hit=False)}</g>'
 
 
 def _legend_inside(drawing: Drawing, top: float) -> tuple[str, float, float]:

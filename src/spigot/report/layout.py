@@ -74,12 +74,14 @@ class Layout:
     Attributes:
         width: Of the whole.
         centres: The middle of each word.
+        cells: The room of each word: its own, or more for the ends of its arcs.
         above: The arcs above the words, in the order they were given.
         below: The arcs below them.
     """
 
     width: float
     centres: tuple[float, ...]
+    cells: tuple[float, ...]
     above: tuple[Line, ...]
     below: tuple[Line, ...]
 
@@ -115,8 +117,8 @@ def layout(widths: Sequence[float], above: Sequence[Span], below: Sequence[Span]
         _lines(spans, heights, centres, offset, metrics)
         for (spans, heights), offset in zip(sides, offsets, strict=True)
     ]
-    width = centres[-1] + cells[-1] / 2 if centres else 0.0
-    return Layout(width, tuple(centres), lines[0], lines[1])
+    width = centres[-1] + halves(cells[-1], whole=metrics.whole)[1] if centres else 0.0
+    return Layout(width, tuple(centres), tuple(cells), lines[0], lines[1])
 
 
 def levels(spans: Sequence[Span]) -> list[int]:
@@ -201,10 +203,22 @@ def _centres(
                 needs[high - 1].append((low - 1, span.label + metrics.room + shift))
     centres: list[float] = []
     for word, cell in enumerate(cells):
-        place = cell / 2 if not centres else centres[-1] + (cells[word - 1] + cell) / 2 + metrics.gap
+        place = halves(cell, whole=metrics.whole)[0]
+        if centres:
+            place += centres[-1] + halves(cells[word - 1], whole=metrics.whole)[1] + metrics.gap
         place = max([place, *(centres[low] + need for low, need in needs[word])])
-        centres.append(float(floor(place + 0.999)) if metrics.whole else place)
+        centres.append(place)
     return centres
+
+
+def halves(cell: float, *, whole: bool = False) -> tuple[float, float]:
+    """How far a cell reaches left and right of its middle; in columns, the middle is itself one of them.
+
+    Example:
+        >>> halves(5.0), halves(4, whole=True), halves(5, whole=True)
+        ((2.5, 2.5), (1, 3), (2, 3))
+    """
+    return ((cell - 1) // 2, cell // 2 + 1) if whole else (cell / 2, cell / 2)
 
 
 def _lines(

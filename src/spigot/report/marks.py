@@ -50,7 +50,7 @@ STYLE = "".join(
         ".arcs text{text-anchor:middle;unicode-bidi:plaintext;fill:var(--ink,#1c2230)}",
         f".arcs .word{{font-size:{WORD}px}}.arcs .predicate{{font-weight:650}}",
         f".arcs .tag{{font-size:{TAG}px;fill:var(--muted,#5d6575)}}",
-        ".arcs .arc{outline:0;cursor:default;transition:opacity .12s}",
+        ".arcs .arc{outline:0;transition:opacity .12s}",
         ".arcs .arc path{fill:none;stroke:var(--c);stroke-width:1.5}",
         ".arcs .arc path.h{fill:var(--c);stroke-width:1.2;stroke-dasharray:none;stroke-linejoin:round}",
         ".arcs .arc path.x{stroke:transparent;stroke-width:15;stroke-dasharray:none;stroke-linecap:round}",
@@ -62,6 +62,8 @@ STYLE = "".join(
         ".arcs:has(.arc:is(:hover,:focus-visible)) .arc:not(:hover,:focus-visible){opacity:.28}",
         ".arcs .arc:is(:hover,:focus-visible) text{font-weight:700}",
         ".arcs .arc:is(:hover,:focus-visible) path.x{stroke:var(--c);stroke-opacity:.13}",
+        ".arcs-legend{display:flex;flex-wrap:wrap;gap:.2em 1.4em}",
+        ".arcs-legend span{display:inline-flex;align-items:center;gap:.4em}",
     )
 )
 """The style sheet of drawings. Each of them carries it; a page that forbids that can have it in its own."""
