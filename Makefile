@@ -1,4 +1,4 @@
-# make demo   a first look: train every estimator on a small latent problem
+# make demo   a first look: train the paper's systems on the built-in corpus, write a report
 # make test   everything that is checked: lint, types, import contract, tests, documents
 # make bench  speed, side by side with the peers that install
 # make docs   the site, strictly

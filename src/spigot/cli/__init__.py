@@ -11,7 +11,20 @@ from collections.abc import Sequence
 import cyclopts
 
 import spigot
-from spigot.cli import compare, data, demo, diagnose, evaluate, predict, score, sweep, train
+from spigot.cli import (
+    analyse,
+    clusters,
+    compare,
+    data,
+    demo,
+    diagnose,
+    evaluate,
+    predict,
+    score,
+    serve,
+    sweep,
+    train,
+)
 from spigot.cli.console import is_first_process
 
 
@@ -37,9 +50,12 @@ for command in (
     evaluate.evaluate,
     predict.predict,
     compare.compare,
+    analyse.analyse,
+    serve.serve,
     diagnose.diagnose,
     data.tag,
     score.score,
+    clusters.clusters,
 ):
     app.command(command)
 
