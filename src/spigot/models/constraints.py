@@ -207,13 +207,16 @@ word 1 has head 2, word 2 has head 1; drop one of them.
         if self.parts is None or self.forced is None:
             return scores, mask
         kept = self._kept(mask & self.parts)
-        decisive = self._decisive(scores, kept)
-        missed = (structure.argmax(decisive, kept)[..., 0] == 0) & self.forced
-        if missed.any():  # there are too few roles that training has seen for all that is forced: any role will do
-            again = self.forced & missed.any((-1, -2))[:, None, None]
-            kept = kept | (again.unsqueeze(-1) & self.parts)
+        # Training may have seen too few roles for all that is forced: then any role will do for what has none left,
+        # and if that does not suffice, for all forced arcs of the sentence.
+        for whole in (False, True):
             decisive = self._decisive(scores, kept)
-        return decisive, kept
+            missed = (structure.argmax(decisive, kept)[..., 0] == 0) & self.forced
+            if not missed.any():
+                return decisive, kept
+            again = self.forced & missed.any((-1, -2), keepdim=True) if whole else missed
+            kept = kept | (again.unsqueeze(-1) & self.parts)
+        return self._decisive(scores, kept), kept
 
     def _kept(self, mask: Mask) -> Mask:
         """The mask with all forced arcs in it, and without arcs that have lost all their roles."""

@@ -16,6 +16,7 @@ from spigot.models.constraints import Constraints, Infeasible
 from spigot.models.joint import Answer, Evidence
 from spigot.models.parser import Parser, with_tags
 from spigot.models.syntax import SyntacticParser
+from spigot.types import Parts
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,10 @@ class Alternative:
         score: The score of the arc from it.
         difference: The same less the score of the arc from the chosen head: negative means worse.
         marginal: How probable the arc is under all trees that meet the constraints; 0 where they rule it out.
+
+    Example:
+        >>> Alternative(head=2, score=1.5, difference=-0.25, marginal=0.4).difference
+        -0.25
     """
 
     head: int
@@ -43,6 +48,10 @@ class ArcScore:
         arc: The arc; a top is an arc of predicate 0 with the role TOP.
         score: The scores of the arc and of its role, added up.
         alternatives: The next best roles of these two words, each with the difference it makes to the score.
+
+    Example:
+        >>> ArcScore(Arc(2, 1, "ARG1"), 3.5, (("ARG2", -1.25),)).alternatives[0]
+        ('ARG2', -1.25)
     """
 
     arc: Arc
@@ -56,9 +65,13 @@ class Inspection:
 
     Attributes:
         sentence: The words with all that the system found, and nothing else.
-        heads: For every word its possible heads, best first, the chosen one among them; `None` if the system does not
-            search for trees.
+        heads: For every word its heads by how probable they are, the chosen one among them; `None` if the system does
+            not search for trees.
         arcs: The arcs of the graph, then its tops; `None` if the system does not search for graphs.
+
+    Example:
+        >>> Inspection(Sentence(("Rain",), heads=(0,)), heads=((Alternative(0, 2.0, 0.0, 1.0),),)).arcs is None
+        True
     """
 
     sentence: Sentence
@@ -179,7 +192,7 @@ def _heads(parser: Parser, answer: Answer, batch: Batch, top: int) -> list[tuple
     chosen = answer.tree.argmax(-2, keepdim=True)
     best = scores.gather(-2, chosen)
     exists = syntax.structure.mask(batch.lengths, batch.size)
-    listed = scores.masked_fill(~exists, -torch.inf).topk(min(top, batch.size), -2).indices
+    listed = _ranked(scores, marginals.masked_fill(~exists, -1))[:, :top]
     # A tree may have to take a head that is not among the best.
     listed[:, -1:] = torch.where((listed == chosen).any(-2, keepdim=True), listed[:, -1:], chosen)
     several = [scores.gather(-2, listed), (scores - best).gather(-2, listed), marginals.gather(-2, listed)]
@@ -192,6 +205,16 @@ def _heads(parser: Parser, answer: Answer, batch: Batch, top: int) -> list[tuple
         )
         for k, length in enumerate(batch.lengths.tolist())
     ]
+
+
+def _ranked(scores: Parts, marginals: Parts) -> Tensor:
+    """The heads of each word, best first: by marginals, and by scores where those are equal but for rounding.
+
+    Not by scores alone: an arc may score well in a place where hardly any tree can have it.
+    """
+    by_score = scores.argsort(-2, descending=True)
+    ranked = marginals.gather(-2, by_score).round(decimals=6).argsort(stable=True, dim=-2, descending=True)
+    return by_score.gather(-2, ranked)
 
 
 def _arcs(
@@ -235,6 +258,10 @@ class PartAccount:
         projected: Its value after the projection (Eq. 4b), or in what the estimator moves towards; z where there is
             none.
         gradient: What went on to its score.
+
+    Example:
+        >>> PartAccount(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25).gradient
+        0.25
     """
 
     part: Arc
@@ -255,6 +282,10 @@ class Account:
         estimator: The estimator and its settings.
         parts: The parts that are in the structure or that a gradient or the projection touched, those with the largest
             gradient first.
+
+    Example:
+        >>> Account(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0, max_norm=None)", ()).loss
+        0.5
     """
 
     sentence: Sentence

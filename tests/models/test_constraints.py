@@ -1,0 +1,384 @@
+"""Decoding under constraints: against all structures that meet them, one by one."""
+
+import itertools
+import random
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor
+
+import spigot
+from spigot.data.batch import encode
+from spigot.data.corpus import Corpus, Split
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.models.constraints import Constraints, Infeasible, Limits
+from spigot.models.inspection import inspect
+from spigot.models.joint import Answer
+from spigot.models.parser import Parser
+from tests import brute
+from tests.parsing import batch_of, classifier, classifier_model, parser, review_corpus, sentences
+
+ROLES = ("TOP", "ARG1", "ARG2")
+
+
+def two_roles() -> Corpus:
+    """ARG1 once for each predicate, ARG2 and tops any number of times."""
+    words = ("cat", "sees", "dog", "river")
+    given = Sentence(words, tags=("NN", "VBZ", "NN", "NN"), heads=(2, 0, 2, 2))
+    graph = Graph.of([Arc(2, 1, "ARG1"), Arc(2, 3, "ARG2"), Arc(2, 4, "ARG2")], tops=[2, 3])
+    trees, graphs = given, Sentence(words, tags=given.tags, graph=graph)
+    return Corpus(Split([trees], [trees]), Split([graphs], [graphs]))
+
+
+DATA = two_roles()
+ANYTHING: dict[str, Any] = {f"semantics__pruning__{name}": False for name in ("learned", "dictionary", "distance")}
+
+
+def small(system: str = "spigot", **overrides: Any) -> Parser:
+    """A parser of all trees and graphs over two roles, with parameters that give scores of all sizes and signs."""
+    made = parser(system, DATA, **{**ANYTHING, **overrides})
+    dice = torch.Generator().manual_seed(3)
+    for parameter in made.model.double().parameters():
+        parameter.data.normal_(generator=dice)
+    return made
+
+
+def answer_to(whole: Parser, given: list[Sentence], constraints: list[Constraints | None]) -> Answer:
+    batch = batch_of([sentence.without_annotation() for sentence in given], whole.vocab)
+    limits = whole.model.limits(constraints, batch.lengths.tolist(), batch.size, whole.vocab.roles)
+    return whole.model.parse(batch, limits)
+
+
+def of_words(count: int) -> Sentence:
+    forms, tags = ("sees", "cat", "dog", "river"), ("VBZ", "NN", "NN", "NN")
+    return Sentence(forms[:count], lemmas=forms[:count], tags=tags[:count])
+
+
+def meets_tree(z: Tensor, demands: Constraints) -> bool:
+    wanted = all(z[head, word] == 1 for word, head in demands.heads)
+    return wanted and all(z[head, word] == 0 for word, head in demands.not_heads)
+
+
+def meeting_graphs(listed: Tensor, demands: Constraints) -> Tensor:
+    """Which of the graphs meet the constraints."""
+    fit = torch.ones(len(listed), dtype=torch.bool)
+    for arcs, wanted in ((demands.arcs, 1), (demands.not_arcs, 0)):
+        for arc in arcs:
+            fit &= listed[:, arc.predicate, arc.argument, 1 + ROLES.index(arc.role) if arc.role else 0] == wanted
+    return fit
+
+
+def experienced(whole: Parser, data: Corpus) -> Parser:
+    """A parser that has seen which roles stand between which tags, as training begins with."""
+    assert whole.model.semantics is not None
+    whole.model.semantics.seen.learn([encode(sentence, whole.vocab) for sentence in data.graphs.train])
+    return whole
+
+
+def pairs_of(count: int, *, root: bool) -> list[tuple[int, int]]:
+    """(word, head) for all words."""
+    return [(word, head) for word in range(1, count + 1) for head in range(not root, count + 1) if word != head]
+
+
+def tree_demands(seed: int) -> Iterator[tuple[int, Constraints]]:
+    """Sentence lengths, and constraints that do not contradict each other word by word."""
+    dice = random.Random(seed)
+    yield 1, Constraints(not_heads=((1, 0),))
+    yield 3, Constraints(heads=((1, 2), (2, 3), (3, 1)))
+    for _ in range(24):
+        length = dice.randint(1, 4)
+        chosen = dice.sample(range(1, length + 1), dice.randint(0, min(2, length)))
+        heads = {word: dice.choice([h for h in range(length + 1) if h != word]) for word in chosen}
+        free = [pair for pair in pairs_of(length, root=True) if heads.get(pair[0]) != pair[1]]
+        not_heads = dice.sample(free, min(dice.randint(0, 4), len(free)))
+        yield length, Constraints(tuple(heads.items()), tuple(not_heads))
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("trees", ["projective", "nonprojective"])
+@pytest.mark.parametrize("keep", [0, 1])
+def test_trees_are_the_best_of_those_that_meet_the_constraints(trees: str, single_root: bool, keep: int) -> None:
+    whole = small(syntax__trees=trees, syntax__single_root=single_root, syntax__keep=keep)
+    syntax = whole.model.syntax
+    assert syntax is not None
+    feasible = 0
+    for length, demands in tree_demands(seed=len(trees)):
+        everything = syntax.structure.mask(torch.tensor([length]))[0]
+        listed = brute.trees(everything, projective=trees == "projective", single_root=single_root)
+        fit = [z for z in listed if meets_tree(z, demands)]
+        if not fit:
+            with pytest.raises(Infeasible, match=r"No .*tree.* meets these constraints together: word") as caught:
+                answer_to(whole, [of_words(4), of_words(length)], [None, demands])
+            assert caught.value.index == 1
+            continue
+        feasible += 1
+        answer = answer_to(whole, [of_words(length)], [demands])
+        assert answer.tree is not None
+        assert answer.tree_evidence is not None
+        if keep:
+            assert meets_tree(answer.tree[0], demands)
+            continue
+        fitting, (scores, mask) = torch.stack(fit), answer.tree_evidence
+        assert torch.equal(answer.tree[0], fitting[brute.values(fitting, scores[0]).argmax()])
+        marginals = syntax.structure.marginals(scores, mask)
+        torch.testing.assert_close(marginals[0], brute.marginals(fitting, scores[0]))
+    assert 10 < feasible < 26
+
+
+def graph_demands(seed: int) -> Iterator[Constraints]:
+    """Constraints on graphs over three words that do not contradict each other arc by arc."""
+    dice = random.Random(seed)
+    for _ in range(40):
+        pairs = dice.sample([(head, word) for word, head in pairs_of(3, root=True)], dice.randint(1, 5))
+        arcs, not_arcs = [], []
+        for head, word in pairs:
+            arc = Arc(head, word, "TOP" if head == 0 else dice.choice(("", "ARG1", "ARG2", "ARG1")))
+            (arcs if dice.random() < 0.6 else not_arcs).append(arc)
+            if arc.role == "" and arcs and arcs[-1] == arc and dice.random() < 0.3:
+                not_arcs.append(Arc(head, word, "ARG2"))
+        yield Constraints(arcs=tuple(arcs), not_arcs=tuple(not_arcs))
+
+
+@pytest.mark.parametrize("determinism", [True, False])
+def test_graphs_are_the_best_of_those_that_meet_the_constraints(determinism: bool) -> None:
+    whole = small("neurboparser", semantics__determinism=determinism)
+    structure = cast(spigot.SemanticGraphs, whole.model.semantics and whole.model.semantics.structure)
+    assert whole.vocab.roles == ROLES
+    assert structure.deterministic == ((1,) if determinism else ())
+    sentence = of_words(3)
+    plain = answer_to(whole, [sentence], [None]).graph_evidence
+    assert plain is not None
+    listed = brute.graphs(plain.mask[0], structure.deterministic)
+    worth = brute.values(listed, plain.scores[0])
+    assert 2 < listed[worth.argmax()][1:, 1:, 0].sum() < 7  # there is something to force, and something to forbid
+    feasible = 0
+    for demands in graph_demands(seed=2):
+        fit = meeting_graphs(listed, demands)
+        if not fit.any():
+            with pytest.raises(Infeasible, match=r"No graph meets .* once at most: ARG1\)"):
+                answer_to(whole, [sentence], [demands])
+            continue
+        feasible += 1
+        answer = answer_to(whole, [sentence], [demands])
+        assert answer.graph is not None
+        assert answer.graph_evidence is not None
+        assert torch.equal(answer.graph[0], listed[worth.masked_fill(~fit, -torch.inf).argmax()])
+        assert torch.equal(answer.graph_evidence.scores, plain.scores)  # what is shown are the parser's own
+    assert feasible == 40 if not determinism else 25 < feasible < 40
+
+
+@pytest.mark.parametrize("system", ["neurboparser", "pipeline", "attention", "spigot", "sparsemap", "perturbed"])
+def test_to_force_what_is_chosen_and_forbid_what_is_not_changes_nothing(system: str) -> None:
+    whole = parser(system, review_corpus())  # with all pruning
+    whole.model.double()
+    given = sentences(3, seed=8)
+    before = [found.sentence for found in inspect(whole, given)]
+    demands = []
+    for found in before:
+        assert found.graph is not None
+        heads = tuple(enumerate(found.heads or (), 1))
+        chosen = (*found.graph.arcs, *(Arc(0, word, "") for word in found.graph.tops))
+        absent = set(pairs_of(len(found), root=True)) - {(arc.argument, arc.predicate) for arc in chosen}
+        not_heads = [
+            (word, head) for word, head in pairs_of(len(found), root=True) if found.heads and (word, head) not in heads
+        ]
+        demands.append(Constraints(heads, tuple(not_heads), chosen, tuple(Arc(h, w, "") for w, h in absent)))
+    if whole.model.estimator.hard:
+        assert [found.sentence for found in inspect(whole, given, demands)] == before
+    # Constraints on the tree change what a soft end model reads, not the tree; those on the graph can still be met.
+    after = inspect(whole, given, demands)
+    assert [(found.sentence.heads, found.sentence.graph) for found in after] == [(s.heads, s.graph) for s in before]
+
+
+def test_forced_arcs_survive_every_pruning_and_take_a_role_that_training_has_seen() -> None:
+    whole = experienced(parser("spigot", DATA), DATA)
+    sentence = Sentence(("cat", "sees", "dog"), lemmas=("cat", "see", "dog"), tags=("NN", "VBZ", "NN"))
+    never = Arc(1, 3, "ARG1")
+    (found,) = inspect(whole, [sentence], [Constraints(arcs=(never, Arc(2, 1, ""), Arc(0, 3, "TOP")))])
+    assert found.sentence.graph is not None
+    assert never in found.sentence.graph.arcs
+    assert 1 in found.sentence.graph.predicates
+    assert 3 in found.sentence.graph.tops
+    assert any(arc[:2] == (2, 1) for arc in found.sentence.graph.arcs)
+    (left,) = inspect(whole, [sentence], [Constraints(arcs=(Arc(2, 1, ""),))])
+    assert left.arcs is not None
+    assert not any(score.arc[:2] == (1, 3) for score in left.arcs)  # it is not there unless forced
+
+
+def test_roles_that_training_has_not_seen_are_taken_where_the_others_do_not_suffice() -> None:
+    verb = Sentence(("cat", "sees"), tags=("NN", "VBZ"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+    other = Graph.of([Arc(1, 2, "ARG2"), Arc(1, 3, "ARG2")], tops=[3])
+    article = Sentence(("the", "dog", "sees"), tags=("DT", "NN", "VBZ"), graph=other)
+    data = Corpus(DATA.trees, Split([verb, article], [verb]))
+    whole = experienced(parser("neurboparser", data), data)
+    both = Sentence(("cat", "dog", "sees"), lemmas=("cat", "dog", "see"), tags=("NN", "NN", "VBZ"))
+    (found,) = inspect(whole, [both], [Constraints(arcs=(Arc(3, 1, ""), Arc(3, 2, "")))])
+    assert found.sentence.graph is not None
+    roles = {arc.argument: arc.role for arc in found.sentence.graph.arcs if arc.predicate == 3}
+    assert sorted(roles.values()) == ["ARG1", "ARG2"]  # the verb was seen with ARG1 only, and has it once
+
+
+def test_the_semantic_parser_reads_the_constrained_tree() -> None:
+    whole, sentence = small(), of_words(4)
+    chain = Constraints(heads=((1, 0), (2, 1), (3, 2), (4, 3)))
+    star = Constraints(heads=((1, 4), (2, 4), (3, 4), (4, 0)))
+    answers = [answer_to(whole, [sentence], [demands]) for demands in (chain, star)]
+    batch = batch_of([sentence], whole.vocab)
+    for answer, heads in zip(answers, ((0, 1, 2, 3), (4, 4, 4, 0)), strict=True):
+        z = torch.zeros(1, 5, 5, dtype=torch.float64)
+        z[0, list(heads), range(1, 5)] = 1
+        assert whole.model.semantics is not None
+        scored = whole.model.semantics(batch, None, z)
+        assert answer.graph_evidence is not None
+        torch.testing.assert_close(answer.graph_evidence.scores, whole.model.semantics.parts(batch, scored)[0])
+    assert not torch.equal(answers[0].graph_evidence[0], answers[1].graph_evidence[0])  # pyright: ignore[reportOptionalSubscript]
+
+
+def test_attention_reads_marginals_of_the_trees_that_meet_the_constraints() -> None:
+    whole, sentence = small("attention"), of_words(3)
+    demands = Constraints(heads=((1, 3),), not_heads=((2, 0),))
+    answer = answer_to(whole, [sentence], [demands])
+    batch, syntax, semantics = batch_of([sentence], whole.vocab), whole.model.syntax, whole.model.semantics
+    assert syntax is not None
+    assert semantics is not None
+    scores, mask = syntax(batch)
+    listed = brute.trees(mask[0], projective=True, single_root=True)
+    fit = torch.stack([z for z in listed if meets_tree(z, demands)])
+    scored = semantics(batch, None, brute.marginals(fit, scores[0]).unsqueeze(0))
+    assert answer.graph_evidence is not None
+    torch.testing.assert_close(answer.graph_evidence.scores, semantics.parts(batch, scored)[0])
+
+
+@pytest.mark.parametrize(
+    ("system", "overrides"),
+    [
+        ("spigot", {}),
+        ("attention", {"semantics__determinism": False}),
+        ("sparsemap", {}),
+        ("perturbed", {"estimator__samples": 5}),
+        ("ste", {"classifier__latent": True, "classifier__roles": 2}),
+    ],
+)
+def test_a_classifier_reads_the_constrained_graph(system: str, overrides: dict[str, Any]) -> None:
+    whole = classifier(system, review_corpus(), **overrides)
+    whole.model.double()
+    model, given = classifier_model(whole), sentences(1, seed=11)[0]
+    plain = answer_to(whole, [given], [None])
+    assert plain.graph is not None
+    head, word, role = next(
+        place for place in (plain.graph[0, 1:, 1:, 2:] == 0).nonzero().tolist() if place[0] != place[1]
+    )
+    demands = Constraints(arcs=(Arc(head + 1, word + 1, whole.vocab.roles[role + 1]),))
+    forced = answer_to(whole, [given], [demands])
+    assert forced.graph is not None
+    assert forced.graph[0, head + 1, word + 1, role + 2] == 1
+    assert model.semantics is not None
+    limits = whole.model.limits([demands], [len(given)], len(given) + 1, whole.vocab.roles)
+    assert isinstance(limits, Limits)
+    batch = batch_of([given.without_annotation()], whole.vocab)
+    scores, mask = model.semantics.parts(batch, model.semantics(batch, model.pruner, forced=limits.forced))
+    structure = model.semantics.structure
+    scores, mask = limits.decide(scores, mask, structure)
+    read = spigot.argmax(scores, structure, model.estimator, mask=mask).detach()
+    assert read[0, head + 1, word + 1, role + 2] > 1 - 1e-6
+    with torch.no_grad():
+        expected = model.classifier(batch, structure.unpack(read)[1], read[..., 1:]).softmax(-1)
+    torch.testing.assert_close(forced.probabilities, expected)
+    assert not torch.allclose(cast(Tensor, plain.probabilities), expected, atol=1e-9)
+
+
+def test_a_classifier_reads_the_constrained_tree() -> None:
+    whole = classifier("spigot", review_corpus(), classifier__structure="trees")
+    given = sentences(1, seed=11)[0]
+    chain = Constraints(heads=tuple((word, word - 1) for word in range(1, len(given) + 1)))
+    answer = answer_to(whole, [given], [chain])
+    right = classifier("spigot", review_corpus(), classifier__structure="right")
+    classifier_model(right).classifier.load_state_dict(classifier_model(whole).classifier.state_dict())
+    torch.testing.assert_close(answer.probabilities, answer_to(right, [given], [None]).probabilities)
+
+
+@pytest.mark.parametrize(
+    ("make", "demands", "message"),
+    [
+        (lambda: parser("neurboparser", DATA), Constraints(heads=((1, 2),)), "does not search for trees.*: word 1 has"),
+        (lambda: classifier("bilstm"), Constraints(not_heads=((1, 2),)), "does not search for trees"),
+        (lambda: classifier("bilstm"), Constraints(arcs=(Arc(1, 2, ""),)), "does not search for graphs.*: an arc 1 ->"),
+        (lambda: classifier("ste", classifier__structure="left"), Constraints(heads=((1, 2),)), "search for trees"),
+        (lambda: classifier("ste", classifier__structure="trees"), Constraints(not_arcs=(Arc(1, 2, ""),)), "graphs"),
+        (lambda: classifier("ste"), Constraints(heads=((1, 2),)), "does not search for trees"),
+    ],
+)
+def test_a_system_refuses_constraints_on_what_it_does_not_search_for(
+    make: Any, demands: Constraints, message: str
+) -> None:
+    whole = make()
+    with pytest.raises(Infeasible, match=message) as caught:
+        inspect(whole, sentences(2), [None, demands])
+    assert caught.value.index == 1
+
+
+@pytest.mark.parametrize(
+    ("demands", "message"),
+    [
+        (Constraints(heads=((4, 1),)), "word 4 has head 1: there is no word 4 in a sentence of 3 words; words count"),
+        (Constraints(heads=((0, 1),)), "word 0 has head 1: there is no word 0 in a sentence of 3 words"),
+        (Constraints(not_heads=((1, -1),)), "word 1 does not have head -1: there is no word -1"),
+        (Constraints(heads=((2, 2),)), "word 2 has head 2: no word is its own head; choose another"),
+        (Constraints(arcs=(Arc(2, 2, ""),)), "an arc 2 -> 2: no word is its own argument"),
+        (Constraints(not_arcs=(Arc(2, 9, "ARG1"),)), "no arc 2 -> 9 with role ARG1: there is no word 9"),
+        (Constraints(arcs=(Arc(2, 0, "ARG1"),)), "there is no word 0"),
+        (
+            Constraints(arcs=(Arc(2, 1, "XX"),)),
+            "role XX: the roles of arcs are ARG1, ARG2; choose one of them, or leave",
+        ),
+        (Constraints(arcs=(Arc(2, 1, "TOP"),)), "role TOP: the roles of arcs are ARG1, ARG2"),
+        (Constraints(arcs=(Arc(0, 1, "ARG1"),)), "role ARG1: the roles of tops are TOP"),
+        (Constraints(heads=((1, 2), (1, 3))), "word 1 has head 2 and word 1 has head 3 contradict .*: a word has one"),
+        (Constraints(heads=((1, 2),), not_heads=((1, 2),)), "has head 2 and word 1 does not have head 2 contradict"),
+        (Constraints(arcs=(Arc(2, 1, "ARG1"), Arc(2, 1, "ARG2"))), "contradict each other: an arc has one role; drop"),
+        (Constraints(arcs=(Arc(2, 1, "ARG1"),), not_arcs=(Arc(2, 1, ""),)), "with role ARG1 and no arc 2 -> 1 contr"),
+        (Constraints(arcs=(Arc(2, 1, ""),), not_arcs=(Arc(2, 1, ""),)), "an arc 2 -> 1 and no arc 2 -> 1 contradict"),
+        (
+            Constraints(arcs=(Arc(0, 1, ""),), not_arcs=(Arc(0, 1, "TOP"),)),
+            "word 1 is a top and word 1 is no top contr",
+        ),
+    ],
+)
+def test_what_fits_no_sentence_is_refused_in_words(demands: Constraints, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        demands.check(3, ROLES)
+
+
+def test_what_may_be_said_together_is_not_refused() -> None:
+    Constraints(
+        heads=((1, 2), (1, 2), (2, 0)),
+        not_heads=((1, 3), (2, 3)),
+        arcs=(Arc(2, 1, ""), Arc(2, 1, "ARG1"), Arc(0, 3, "")),
+        not_arcs=(Arc(2, 1, "ARG2"), Arc(1, 2, ""), Arc(0, 1, "TOP")),
+    ).check(3, ROLES)
+
+
+def test_an_arc_whose_roles_are_all_forbidden_cannot_be_forced() -> None:
+    demands = Constraints(arcs=(Arc(2, 1, ""),), not_arcs=(Arc(2, 1, "ARG1"), Arc(2, 1, "ARG2")))
+    with pytest.raises(
+        Infeasible, match="No graph meets these constraints together: an arc 2 -> 1, no arc 2 -> 1 with"
+    ):
+        answer_to(small("neurboparser"), [of_words(3)], [demands])
+
+
+def test_worse_heads_are_kept_where_only_they_can_meet_the_constraints() -> None:
+    whole = small(syntax__keep=1)
+    for heads in itertools.product(range(4), repeat=3):
+        listed = brute.trees(torch.ones(4, 4, dtype=torch.bool), projective=True, single_root=True)
+        demands = Constraints(heads=tuple((word, head) for word, head in enumerate(heads, 1) if word != head))
+        if len(demands.heads) == 3 and any(meets_tree(z, demands) for z in listed):
+            (found,) = inspect(whole, [of_words(3)], [demands])
+            assert found.sentence.heads == heads
+
+
+def test_nothing_is_demanded() -> None:
+    whole, given = small(), [of_words(3), of_words(1)]
+    assert whole.model.limits([None, Constraints()], [3, 1], 4, ROLES) is None
+    assert inspect(whole, given, [Constraints(), None]) == inspect(whole, given)
