@@ -1,5 +1,6 @@
 """An analysis as tables on a terminal."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
     from spigot.evaluation.examples import Answer, Example
 
 ROLES = 15
-"""How many roles are printed, the most frequent ones; JSON has all of them."""
+"""How many roles are printed, the most frequent or most changed ones; JSON has all of them."""
 
+_MEASURES = {"UAS": "UAS", "LF": "LF", "accuracy": "Accuracy"}
 _BY = {"distance": "distance", "role": "role", "length": "sentence length"}
 _GAINS = {"arcs": "right minus wrong labelled arcs and tops", "heads": "words with the right head"}
 
@@ -25,13 +27,15 @@ def print_overview(first: str, results: "Mapping[str, Analysis]") -> None:
         first: The system that all others are held against.
         results: The others, by name.
     """
-    before = next(iter(results.values())).groups[0].scores
+    scores = {name: result.groups[0].scores for name, result in results.items()}
     rows = []
-    for measure, score in before.items():
-        rows.append([measure, _plain(first), percent(score.a), "", ""])
-        for name, result in results.items():
-            if (after := result.groups[0].scores.get(measure)) is not None:
-                rows.append(["", _plain(name), percent(after.b), _signed(after.difference), _range(after)])
+    for measure in dict.fromkeys(measure for one in scores.values() for measure in one):
+        known = {name: one[measure] for name, one in scores.items() if measure in one}
+        rows.append([measure, _plain(first), percent(next(iter(known.values())).a), "", ""])
+        rows += [
+            ["", _plain(name), percent(score.b), _signed(score.difference), _range(score)]
+            for name, score in known.items()
+        ]
     if rows:
         print_table("All systems, per cent", ["", "system", "score", "difference", "95 % interval"], rows)
 
@@ -136,6 +140,15 @@ def _print_graphs(changes: "GraphChanges") -> None:
             ["tops", "", "", "", "", *_numbers(changes.tops_removed, changes.tops_added)],
         ],
     )  # fmt: skip
+    if changes.by_role:
+        print_table(
+            "Arcs of one system only, by role",
+            ["", "only A", "only B"],
+            [
+                [_plain(role), *_numbers(one.only_a, one.only_b)]
+                for role, one in itertools.islice(changes.by_role.items(), ROLES)
+            ],
+        )
 
 
 def _print_labels(changes: "LabelChanges") -> None:
@@ -154,8 +167,9 @@ def _print_labels(changes: "LabelChanges") -> None:
             ],
         )
     print(
-        f"{changes.flipped:,} of {counted(changes.sentences, 'sentence')} flipped their class: {changes.wrong_to_right:,} put right, "
-        f"{changes.right_to_wrong:,} made wrong, {changes.wrong_to_wrong:,} from one wrong class to another.\n"
+        f"{changes.flipped:,} of {counted(changes.sentences, 'sentence')} flipped their class: "
+        f"{changes.wrong_to_right:,} put right, {changes.right_to_wrong:,} made wrong, "
+        f"{changes.wrong_to_wrong:,} from one wrong class to another.\n"
     )
 
 
@@ -164,7 +178,7 @@ def _print_breakdown(breakdown: "Breakdown") -> None:
     shown = rows[:ROLES] if breakdown.by == "role" else rows
     rest = f", the {ROLES} most frequent of {len(rows)}" if len(shown) < len(rows) else ""
     print_table(
-        f"{breakdown.measure} by {_BY[breakdown.by]}{rest}, per cent",
+        f"{_MEASURES[breakdown.measure]} by {_BY[breakdown.by]}{rest}, per cent",
         ["", breakdown.items, "A", "B", "B - A"],
         [
             [_plain(row.name), f"{row.items:,}", percent(row.a), percent(row.b), _signed(row.difference)]

@@ -20,7 +20,7 @@ class Answer:
         correct: Right arcs and tops.
         wrong: Arcs and tops that are not in the gold graph.
         missed: Arcs and tops of the gold graph that are not there.
-        heads_right: Words with the right head.
+        heads_right: Words with the right head, punctuation included.
         label: The class.
         probability: What the system gives to that class.
 
