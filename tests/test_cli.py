@@ -11,7 +11,7 @@ import torch
 import spigot
 from spigot import cli
 
-SMALL = ["demo", "--quick", "--seeds", "1", "--epochs", "1"]
+SMALL = ["clusters", "--quick", "--seeds", "1", "--epochs", "1"]
 
 
 def test_version_names_the_kernels(capsys):
@@ -23,12 +23,13 @@ def test_version_names_the_kernels(capsys):
 def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
-    assert all(command in out for command in ("demo", "train", "evaluate", "predict", "compare", "tag", "score"))
+    commands = ("demo", "clusters", "train", "evaluate", "predict", "compare", "tag", "score")
+    assert all(command in out for command in commands)
     assert cli.main(["demo", "--help"]) == 0
     assert "--quick" in capsys.readouterr().out
 
 
-def test_demo_prints_a_table_and_writes_a_page(tmp_path, capsys):
+def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
     out = tmp_path / "page.html"
     threads = torch.get_num_threads()
     assert cli.main([*SMALL, "--out", str(out)]) == 0
@@ -57,11 +58,11 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys):
     ("words", "code", "message"),
     [
         (["nothing"], 2, "nothing"),
-        (["demo", "--sedes", "3"], 2, "--sedes"),
-        (["demo", "--seeds", "many"], 2, "many"),
-        (["demo", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
-        (["demo", "--threads", "0"], 1, "threads is 0; it must be at least 1"),
-        (["demo", "--out", "no/such/folder/page.html"], 1, "the folder no/such/folder does not exist"),
+        (["clusters", "--sedes", "3"], 2, "--sedes"),
+        (["clusters", "--seeds", "many"], 2, "many"),
+        (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
+        (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),
+        (["clusters", "--out", "no/such/folder/page.html"], 1, "the folder no/such/folder does not exist"),
     ],
 )
 def test_failures_are_one_message(words, code, message, capsys):
@@ -75,12 +76,12 @@ def test_failures_are_one_message(words, code, message, capsys):
 
 def test_debug_shows_the_traceback():
     with pytest.raises(ValueError, match="seeds is 0"):
-        cli.main(["demo", "--seeds", "0", "--debug"])
+        cli.main(["clusters", "--seeds", "0", "--debug"])
 
 
 def test_module_runs_and_the_exit_code_reaches_the_shell():
     done = subprocess.run(
-        [sys.executable, "-m", "spigot", "demo", "--seeds", "0"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "spigot", "clusters", "--seeds", "0"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert done.stderr == "spigot: seeds is 0; it must be at least 1.\n"

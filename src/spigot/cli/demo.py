@@ -1,6 +1,7 @@
 """`spigot demo`: the paper's systems side by side on the built-in corpus, in one command."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,22 +109,14 @@ def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: boo
     finished = [run for folders in runs.values() for run in folders]
     if finished:
         found = outcome(runs)
+        if not as_json:
+            print_outcome(found)
+            sys.stdout.flush()
         report = _write_report(finished, folder / REPORT)
         if as_json:
             seconds = {progress.trial.name: progress.seconds for progress in known}
-            print_json(
-                {
-                    "folder": folder,
-                    "report": report,
-                    "runs": finished,
-                    "failed": failed,
-                    "seconds": seconds,
-                    "remarks": remarks(found),
-                    "results": found,
-                }
-            )
-        else:
-            print_outcome(found)
+            about = {"folder": folder, "report": report, "runs": finished, "failed": failed, "seconds": seconds}
+            print_json({**about, "remarks": remarks(found), "results": found})
         say(f"The report is in {report.resolve()}")
         _say_next(finished, runs)
     if failed:

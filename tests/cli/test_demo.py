@@ -1,0 +1,236 @@
+"""`spigot demo`: what it shows, prints, writes and refuses."""
+
+import io
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from spigot import cli
+from spigot.cli.demo_display import EVERY, Lines, shown, table
+from spigot.experiments import comparison
+from spigot.experiments.comparison_plan import plan_comparison
+from spigot.experiments.comparison_progress import Progress
+from spigot.report import page
+
+# Trains by taking over a run that is finished already.
+TRAINER = """
+import pathlib, shutil, sys, tomllib
+words = dict(zip(sys.argv, sys.argv[1:]))
+run = pathlib.Path(words.get("--resume") or words["--out"])
+system = run.name.rpartition("-")[0]
+with (run.parent / "calls").open("a") as calls:
+    calls.write(run.name + "\\n")
+if (run.parent / f"fail-{system}").exists():
+    sys.exit("spigot: The loss is nan.")
+shutil.copytree(FINISHED["neurboparser" if system == "neurboparser" else "other"], run, dirs_exist_ok=True)
+shutil.copy(sys.argv[1], run / "config.toml")
+"""
+# The sizes of the runs that are taken over, see conftest.py.
+_SIZES = {
+    "data.tags": "columns",
+    **{f"data.synthetic.{name}": size for name, size in (("train", 30), ("dev", 8), ("test", 8))},
+    "data.graphs.limit": 0,
+    "semantics.pruning.rare_role": 1,
+    "semantics.pruning.encoder.layers": 2,
+    **{f"{part}.mlp": 8 for part in ("syntax", "semantics")},
+    **{
+        f"{part}.encoder.{name}": size
+        for part in ("syntax", "semantics", "semantics.pruning")
+        for name, size in (("word_dim", 8), ("lemma_dim", 4), ("tag_dim", 4), ("hidden", 8))
+    },
+}
+SIZES = [word for name, size in _SIZES.items() for word in (f"--{name}", str(size))]
+
+
+@pytest.fixture
+def out(tmp_path, monkeypatch, trained, trained_without_syntax):
+    """A folder for the runs, and a demo that trains them in no time."""
+    finished = {"neurboparser": str(trained_without_syntax), "other": str(trained)}
+    path = tmp_path / "trainer.py"
+    path.write_text(f"FINISHED = {finished!r}\n{TRAINER}", encoding="utf-8")
+    quickly = partial(comparison.run_comparison, command=[sys.executable, "-I", "-S", str(path)], pause=0.01)
+    monkeypatch.setattr(comparison, "run_comparison", quickly)
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """The page has tests of its own."""
+    from spigot.cli import demo
+
+    def write(runs: list[Path], path: Path) -> Path:
+        page.write("<!doctype html>" + " ".join(run.name for run in runs), path)
+        return path
+
+    monkeypatch.setattr(demo, "_write_report", write)
+
+
+def scores(run):
+    return json.loads((run / "scores.json").read_text(encoding="utf-8"))
+
+
+def test_tables_report_and_what_to_try_next(out, capsys):
+    assert cli.main(["demo", "--out", str(out), "--systems", "neurboparser,spigot", *SIZES]) == 0
+    printed = capsys.readouterr()
+    assert "Table 1. Test sentences: 8 in domain, 8 out of domain." in printed.out
+    row = next(line.split() for line in printed.out.splitlines() if line.split()[:1] == ["spigot"])
+    found = scores(out / "spigot-0")
+    wanted = [found[part][kind]["f1"] for part in ("id", "ood") for kind in ("unlabelled", "labelled")]
+    wanted += [found[f"{part} trees"]["uas"] for part in ("id", "ood")]
+    assert row[1:] == [f"{100 * share:.2f}" for share in wanted]
+    assert "Table 3. Development sentences" in printed.out
+    assert "spigot against pipeline: LF +0.0 in domain (+0.0 to +0.0, may be chance)" in " ".join(printed.out.split())
+    report = out / "report.html"
+    assert f"The report is in {report.resolve()}" in printed.err
+    assert f"spigot serve {out / 'spigot-0'}" in printed.err
+    assert f"spigot analyse {out / 'pipeline-0'} {out / 'spigot-0'}" in printed.err
+    assert "\x1b" not in printed.err + printed.out
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_same_command_again_trains_nothing(out, no_report, capsys):
+    words = ["demo", "--out", str(out), "--systems", "neurboparser", "--json", *SIZES]
+    assert cli.main(words) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["results"]["rows"][0]["system"] == "neurboparser"
+    assert first["results"]["rows"][0]["scores"]["id"]["LF"]["mean"] == pytest.approx(
+        scores(out / "neurboparser-0")["id"]["labelled"]["f1"]
+    )
+    assert first["results"]["analysis"] is None
+    assert first["failed"] == {}
+    assert cli.main(words) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["results"] == first["results"]
+    assert "has 1 finished of 1 trainings already; remove it to start afresh" in printed.err
+    assert (out / "calls").read_text().split() == ["neurboparser-0"]
+    assert cli.main([*words, "--estimator.eta", "0.5"]) == 1
+    assert "was trained with estimator.eta = 1.0, not 0.5;" in capsys.readouterr().err
+
+
+def test_seeds_add_up(out, no_report, capsys):
+    assert (
+        cli.main(["demo", "--out", str(out), "--systems", "neurboparser", "--seed", "3", "--seeds", "2", *SIZES]) == 0
+    )
+    assert "mean ± standard deviation of 2 seeds" in capsys.readouterr().out
+    assert sorted((out / "calls").read_text().split()) == ["neurboparser-3", "neurboparser-4"]
+
+
+def test_a_system_that_fails_is_shown_and_the_others_go_on(out, no_report, capsys):
+    (out / "fail-spigot").touch()
+    assert cli.main(["demo", "--out", str(out), "--systems", "spigot,ste", *SIZES]) == 1
+    printed = capsys.readouterr()
+    assert "spigot-0: failed. The loss is nan." in printed.err
+    assert f"1 of 3 trainings failed; {out / 'spigot-0'}.log says more" in printed.err
+    assert any(line.split()[:1] == ["ste"] for line in printed.out.splitlines())
+    assert (out / "report.html").read_text() == "<!doctype html>pipeline-0 ste-0"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--seeds", "0"], "seeds is 0"),
+        (["--seed", "-1"], "seed is -1"),
+        (["--processes", "0"], "processes is 0"),
+        (["--systems", "spigott"], "there is no system 'spigott'"),
+        (["--systems", ","], "there is no system to train"),
+        (["--sedes", "3"], "--sedes is not a setting"),
+        (["--system", "ste"], "system is for the comparison to say"),
+        (["--training.epochs", "0"], "training.epochs"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once(words, message, tmp_path, capsys):
+    assert cli.main(["demo", "--out", str(tmp_path / "x"), *words]) == 1
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+# ---------------------------------------------------------------------------------------------------------- the display
+
+
+def some_progress():
+    """Five trainings in all states there are."""
+    plan = plan_comparison("x")
+    known = {trial.settings["system"]: Progress(trial) for trial in plan.trials}
+    for name, share, seconds in (("pipeline", 1, 60), ("neurboparser", 1, 30), ("attention", 0.4, 14), ("ste", 0, 3)):
+        known[name].done, known[name].seconds = known[name].work * share, seconds
+    known["pipeline"].status = known["neurboparser"].status = "finished"
+    known["pipeline"].dev = {"LF": 81.25, "UF": 88.0, "UAS": 95.0}
+    running = known["attention"]
+    running.status, running.phase, running.epoch, running.epochs = "running", "joint", 7, 18
+    running.losses, running.dev = {"semantics": 8.23, "syntax": 0.51}, {"LF": 76.0, "UAS": 94.5}
+    known["ste"].status, known["ste"].reason = "failed", "The [bold]loss[/bold] is nan."
+    return plan, list(known.values())
+
+
+def drawn(known, plan, width=80):
+    console = Console(width=width, file=io.StringIO(), force_terminal=False)
+    order = [run.name for runs in plan.runs(Path("x")).values() for run in runs]
+    console.print(table(known, plan.sources, 2, spent=70, order=order, width=width))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
+
+
+def test_the_display_has_a_row_for_each_system():
+    plan, known = some_progress()
+    lines = drawn(known, plan)
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[1] for line in lines[1:6]] == list(plan.systems)
+    assert lines[2].split()[:3] == ["✓", "pipeline", "finished"]
+    assert "LF 81.2 UAS 95.0" in lines[2]
+    assert lines[3].startswith("▸ attention")
+    assert "joint 7/18" in lines[3]
+    assert "8.2 0.5" in lines[3]
+    assert "2 of 5 trained" in lines[6]
+    assert "left" in lines[6]
+    assert lines[6].endswith("1:10")
+    assert lines[7] == "✗ ste-0: The [bold]loss[/bold] is nan."
+    assert any("semantics 8.2 syntax 0.5" in line for line in drawn(known, plan, 110))
+
+
+def test_several_seeds_are_told_apart():
+    plan = plan_comparison("x", systems=["neurboparser"], seeds=[1, 2])
+    assert [line.split()[1] for line in drawn([Progress(trial) for trial in plan.trials], plan)[1:3]] == [
+        "neurboparser-1",
+        "neurboparser-2",
+    ]
+
+
+class Terminal(io.StringIO):
+    """Standard error that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_the_display(monkeypatch, capsys):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "90")
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    plan, known = some_progress()
+    assert shown([known, known], plan.sources, 2) is known
+    assert "\x1b" in screen.getvalue()
+    assert "joint 7/18" in screen.getvalue()
+    assert capsys.readouterr().out == ""
+
+
+def test_lines_come_now_and_then():
+    plan, known = some_progress()
+    now = [0.0]
+    lines = Lines(plan.sources, 2, clock=lambda: now[0])
+    assert lines.news(known) == ["attention-0: starts", "ste-0: failed. The [bold]loss[/bold] is nan."]
+    assert lines.news(known) == []
+    now[0] += EVERY
+    place, left = lines.news(known)
+    assert place == "attention-0: joint 7/18, LF 76.0, UAS 94.5"
+    assert left.startswith("about ")
+    assert lines.news(known) == []
+    next(progress for progress in known if progress.status == "running").status = "finished"
+    assert lines.news(known) == ["attention-0: finished, LF 76.0, UAS 94.5, after 14 s"]
