@@ -60,6 +60,12 @@ class Constraints:
     arcs: tuple[Arc, ...] = ()
     not_arcs: tuple[Arc, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("heads", "not_heads"):  # lists, as JSON has them, will do
+            object.__setattr__(self, name, tuple((word, head) for word, head in getattr(self, name)))
+        for name in ("arcs", "not_arcs"):
+            object.__setattr__(self, name, tuple(Arc(*arc) for arc in getattr(self, name)))
+
     @property
     def on_trees(self) -> bool:
         """Whether anything is said about the tree."""
@@ -319,6 +325,8 @@ def _arc(arc: Arc, *, wanted: bool = True) -> str:
 
 def _check_places(said: str, word: int, head: int, length: int, kind: str) -> None:
     for place, least in ((word, 1), (head, 0)):
+        if not isinstance(place, int):
+            raise ValueError(f"{said}: {place!r} is no place of a word; words count 1, 2, 3, and 0 is the root.")
         if not least <= place <= length:
             words = "1 word" if length == 1 else f"{length} words"
             raise ValueError(f"{said}: there is no word {place} in a sentence of {words}; words count from 1.")
