@@ -66,6 +66,7 @@ class Handler(BaseHTTPRequestHandler):
     server_version = f"spigot/{spigot.__version__}"
     sys_version = ""
     disable_nagle_algorithm = True
+    _allow = "GET, HEAD"
 
     def setup(self) -> None:
         super().setup()
@@ -195,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base class finds wrong with a request, said in our manner."""
         self.close_connection = True
-        self._allow = "GET, HEAD"
+        self.request_version = self.protocol_version  # what is not understood counts as a version without headers
         reason = message or HTTPStatus(code).phrase
         self._send(HTTPStatus(code), as_json({"error": f"{reason[:200]}."}))
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from importlib.resources import files
 
-from spigot.report import figure1
-from spigot.report.arcs import STYLE
+from spigot.report.arcs import STYLE, legend
+from spigot.report.figure1 import figure1_interactive
 from spigot.report.figures import theme
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -49,35 +49,31 @@ def resources() -> dict[str, Resource]:
     page = found.pop("/page.html")
     found["/"] = Resource(page.kind, page.body, f"{policy}img-src 'self'; {_SAME}")
     drawn = _figure1()
-    if drawn:
-        found["/figure1"] = Resource("text/html; charset=utf-8", drawn.encode(), _inline_policy(drawn))
+    found["/figure1"] = Resource("text/html; charset=utf-8", drawn.encode(), _inline_policy(drawn))
     return found
 
 
 def _filled(text: str, suffix: str) -> bytes:
-    """A style sheet with the colours that drawings refer to."""
+    """A style sheet with the colours that drawings refer to; a page with their legend."""
     if suffix == ".css":
         for name, dark in (("light", False), ("dark", True)):
             colours = "".join(f"  {variable}: {value};\n" for variable, value in theme(dark).items())
             text = text.replace(f"/* {name} theme */", colours.strip())
         text += STYLE
-    if suffix == ".html" and not _figure1():
-        text = re.sub(r"<a [^>]*href=\"/figure1\".*?</a>", "", text)
+    if suffix == ".html":
+        text = text.replace("<!-- legend -->", legend(["new", "gone"]).replace(f"<style>{STYLE}</style>", ""))
     return text.encode()
 
 
 def _figure1() -> str:
     """The interactive Figure 1 as a page of its own."""
-    make = getattr(figure1, "figure1_interactive", None)
-    if make is None:
-        return ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n<title>The step and the projection</title>\n'
         '<link rel="icon" href="/icon.svg">\n<link rel="stylesheet" href="/page.css">\n</head>\n<body>\n<main>\n'
         '<p><a href="/">Back to the sentences</a></p>\n'
-        f"<h1>The step and the projection</h1>\n{make()}\n</main>\n</body>\n</html>\n"
+        f"<h1>The step and the projection</h1>\n{figure1_interactive()}\n</main>\n</body>\n</html>\n"
     )
 
 

@@ -1,0 +1,268 @@
+"""The JSON interface: what it answers, and what it refuses."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from spigot.data.sentence import Sentence
+from spigot.models.constraints import Constraints
+from spigot.models.inspection import inspect
+from spigot.serve import Api, Refused, open_systems
+from spigot.serve.query import read_json
+from tests.serve.conftest import LIMITS
+
+WORDS = ["The", "cat", "sees", "the", "dog", "here"]
+
+
+def parse(ask, status=200, **body):
+    reply = ask("POST", "/api/parse", body)
+    assert reply.status == status, reply.value
+    return reply.value if status == 200 else reply.value["error"]
+
+
+def only(answer):
+    """The first system's answer to the first sentence."""
+    return answer["sentences"][0]["answers"][0]
+
+
+def test_systems_say_what_they_are(ask):
+    found = {system["name"]: system for system in ask("GET", "/api/systems").value["systems"]}
+    assert list(found) == ["trees", "graphs", "mood"]
+    assert [found[name]["gives"] for name in found] == [["heads", "graph"], ["graph"], ["graph", "label"]]
+    assert [found[name]["task"] for name in found] == ["parsing", "parsing", "classification"]
+    assert (found["trees"]["system"], found["graphs"]["system"]) == ("spigot", "neurboparser")
+    assert "ARG1" in found["trees"]["roles"]
+    assert found["mood"]["classes"] == [0, 1]
+    assert found["trees"]["classes"] == []
+
+
+def test_answers_are_those_of_the_library(ask, systems):
+    names = [system.name for system in systems]
+    answers = parse(ask, words=WORDS, systems=names, top=3)["sentences"][0]["answers"]
+    for system, answer in zip(systems, answers, strict=True):
+        (found,) = inspect(system.parser, [Sentence(tuple(WORDS))], top=3)
+        sentence = found.sentence
+        assert answer["heads"] == (None if sentence.heads is None else list(sentence.heads))
+        assert sentence.graph is not None
+        assert answer["graph"]["arcs"] == [list(arc) for arc in sentence.graph.arcs]
+        assert answer["graph"]["tops"] == list(sentence.graph.tops)
+        assert answer["label"] == sentence.label
+        if sentence.probabilities is not None:
+            assert list(answer["probabilities"].values()) == pytest.approx(sentence.probabilities, abs=1e-5)
+        assert [row["score"] for row in answer["scores"]] == pytest.approx([row.score for row in found.arcs], abs=1e-4)
+        assert "svg" not in answer
+    listed = answers[0]["next_heads"]
+    assert [len(choices) for choices in listed] == [3] * len(WORDS)
+    for head, choices in zip(answers[0]["heads"], listed, strict=True):
+        assert [choice["difference"] for choice in choices if choice["head"] == head] == [0.0]
+        assert 0 < sum(choice["marginal"] for choice in choices) <= 1 + 1e-4
+
+
+def test_text_is_split_into_sentences(ask):
+    found = parse(ask, text="The cat moves. The dog didn't.", draw=True)["sentences"]
+    assert [sentence["forms"] for sentence in found] == [
+        ["The", "cat", "moves", "."],
+        ["The", "dog", "did", "n't", "."],
+    ]
+    for sentence in found:
+        drawn = sentence["answers"][0]["svg"]
+        assert drawn.startswith('<svg class="arcs"')
+        assert "<style" not in drawn  # the page's policy would not have it
+        assert drawn.count('class="word') == len(sentence["forms"])
+    assert parse(ask, text="  \n ") == {"sentences": []}
+
+
+def test_files_bring_their_own_style(ask):
+    drawn = only(parse(ask, words=WORDS, draw="file"))["svg"]
+    assert 'xmlns="http://www.w3.org/2000/svg"' in drawn
+    assert "prefers-color-scheme" in drawn
+
+
+def test_constraints_hold_and_what_they_changed_is_marked(ask):
+    free = only(parse(ask, words=WORDS))["heads"]
+    word = 2
+    head = next(k for k in (1, 3, 4) if k != free[word - 1])
+    forced = only(parse(ask, words=WORDS, constraints={"heads": [[word, head]]}, draw=True))
+    assert forced["heads"][word - 1] == head
+    assert forced["free"]["heads"] == free
+    assert f'class="arc new" data-side="below" data-start="{head}" data-end="{word}"' in forced["svg"]
+    assert f'class="arc gone" data-side="below" data-start="{free[word - 1]}" data-end="{word}"' in forced["svg"]
+    other = only(parse(ask, words=WORDS, constraints={"not_heads": [[word, free[word - 1]]]}))
+    assert other["heads"][word - 1] != free[word - 1]
+    arc = [3, 6, "ARG2"]
+    assert arc in only(parse(ask, words=WORDS, constraints={"arcs": [arc]}))["graph"]["arcs"]
+    gone = only(parse(ask, words=WORDS, constraints={"not_arcs": [[3, 6]]}))["graph"]["arcs"]
+    assert not [arc for arc in gone if arc[:2] == [3, 6]]
+
+
+def test_forcing_an_arc_moves_the_class(ask):
+    def shares(**constraints):
+        return only(parse(ask, words=WORDS, systems=["mood"], **constraints))["probabilities"]
+
+    assert shares(constraints={"arcs": [[1, 6, "ARG2"], [5, 2, "ARG1"]]}) != shares()
+
+
+def test_constraints_belong_to_their_sentence(ask):
+    text = "The cat moves. The cat moves."
+    free, forced = parse(ask, text=text, constraints=[None, {"heads": [[2, 4]]}])["sentences"]
+    assert forced["answers"][0]["heads"][1] == 4
+    assert free["answers"][0]["heads"] == only(parse(ask, text="The cat moves."))["heads"]
+
+
+def test_a_system_ignores_what_it_has_no_place_for(ask):
+    found = parse(ask, words=WORDS, systems=["trees", "graphs"], constraints={"heads": [[2, 1]]})
+    first, second = found["sentences"][0]["answers"]
+    assert (first["ignored"], second["ignored"]) == ([], ["heads"])
+
+
+def test_two_systems_are_compared(ask):
+    sentence = parse(ask, words=WORDS, systems=["trees", "mood"], draw=True)["sentences"][0]
+    first, second = ({tuple(arc) for arc in answer["graph"]["arcs"]} for answer in sentence["answers"])
+    drawings = sentence["compare"]
+
+    def arcs(name, mark):
+        """The labelled arcs above with this mark, read off the drawing."""
+        pieces = drawings[name].split(f'class="arc {mark}" data-side="above" data-start="')[1:]
+        found = [piece.split('"') for piece in pieces]
+        return {(int(one[0]), int(one[2]), one[4]) for one in found if one[0] != "0"}
+
+    assert first != second
+    assert arcs("both", "gone") == arcs("first", "gone") == first - second
+    assert arcs("both", "new") == arcs("second", "new") == second - first
+    assert arcs("first", "plain") == arcs("second", "plain") == first & second
+    assert not arcs("first", "new")
+    assert not arcs("second", "gone")
+    # Only one of them gives trees: there is nothing to differ from.
+    assert 'data-side="below"' in drawings["first"]
+    assert 'data-side="below"' not in drawings["second"]
+
+
+def test_words_are_escaped(ask):
+    reply = ask("POST", "/api/parse", {"words": ['<script>alert("1")</script>', "&amp;", "雨", "👩‍👩‍👧"], "draw": True})
+    drawn = only(reply.value)["svg"]
+    assert "<script" not in drawn
+    assert "&lt;script&gt;" in drawn
+    assert "&amp;amp;" in drawn
+    assert reply.body.isascii()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason"),
+    [
+        ([], 400, r"must be an object"),
+        ({}, 400, "either text or words"),
+        ({"text": "a", "words": ["a"]}, 400, "either text or words"),
+        ({"text": 3}, 400, '"text" is 3; it must be a string'),
+        ({"text": "a", "texts": "b"}, 400, "'texts' is nothing that can be asked for"),
+        ({"text": "a", "tags": ["NN"]}, 400, '"tags" belong to "words"'),
+        ({"words": ["a", ""]}, 400, "none of them blank"),
+        ({"words": ["a"], "tags": []}, 400, "1 words but 0 tags"),
+        ({"words": ["\ud800"]}, 400, "half a character"),
+        ({"words": ["a"], "systems": []}, 400, "at least one system"),
+        ({"words": ["a"], "systems": ["trees", "trees"]}, 400, "each once"),
+        ({"words": ["a"], "systems": ["oak"]}, 404, "no system is called 'oak'; there are trees, graphs, mood"),
+        ({"words": ["a"], "top": 0}, 400, "from 1 to 20"),
+        ({"words": ["a"], "top": True}, 400, "from 1 to 20"),
+        ({"words": ["a"], "draw": "yes"}, 400, 'true, false or "file"'),
+        ({"words": ["a"], "constraints": 3}, 400, "must be an object"),
+        ({"words": ["a"], "constraints": {"head": []}}, 400, "'head' is no constraint"),
+        ({"words": ["a"], "constraints": {"heads": [[1]]}}, 400, "pairs of a word and its head"),
+        ({"words": ["a"], "constraints": {"heads": [[1, True]]}}, 400, "pairs of a word and its head"),
+        ({"words": ["a"], "constraints": {"arcs": [[1, 2, 3]]}}, 400, "a predicate, an argument and a role"),
+        ({"words": ["a"], "constraints": {"heads": [[1, 0]] * 101}}, 413, "more than 100 constraints"),
+        ({"words": ["a"], "constraints": [None, None]}, 400, "constraints on 2 sentences, but the text has 1"),
+        ({"words": ["a"] * 41}, 413, "has 41 words; a sentence may have 40"),
+        ({"words": ["a" * 201]}, 413, "has 201 characters"),
+        ({"text": "A cat moves. " * 60}, 413, "words times systems may be 200"),
+        ({"words": WORDS, "constraints": {"heads": [[1, 7]]}}, 422, "no word 7"),
+        ({"words": WORDS, "constraints": {"heads": [[1, 1]]}}, 422, "own head"),
+        ({"words": WORDS, "constraints": {"heads": [[1, 2], [2, 1]]}}, 422, "word 1 has head 2"),
+        ({"words": WORDS, "constraints": {"heads": [[1, 2], [1, 3]]}}, 422, "one head"),
+        ({"words": WORDS, "constraints": {"arcs": [[1, 2, "XYZ"]]}}, 422, "trees has no role 'XYZ'; there are ARG1"),
+        ({"words": WORDS, "systems": ["graphs"], "constraints": {"heads": [[1, 2]]}}, 422, "no syntactic parser"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_sentence(ask, body, status, reason):
+    reply = ask("POST", "/api/parse", body)
+    assert reply.status == status
+    assert list(reply.value) == ["error"]
+    assert reason in reply.value["error"]
+    assert "\n" not in reply.value["error"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"text": NaN}', b"[" * 5000, b"1" * 5000])
+def test_bodies_that_are_no_json(body):
+    with pytest.raises(Refused, match="no JSON in UTF-8") as refusal:
+        read_json(body)
+    assert refusal.value.status == 400
+
+
+def test_many_clients_are_served_together(systems):
+    """Fifty at once, a few of them with wishes that cannot be met: everybody gets what they get alone."""
+    bodies = [{"words": [*WORDS[: 2 + k % 5]], "systems": [systems[k % 3].name], "draw": True} for k in range(50)]
+    for k in (7, 22, 41):
+        bodies[k] = {"words": WORDS, "constraints": {"heads": [[1, 2], [2, 1]]}}
+
+    def result(api, body):
+        try:
+            return api.parse(body)
+        except Refused as refusal:
+            return refusal.status
+
+    with Api(systems, replace(LIMITS, seconds=60)) as api:
+        sizes = []
+        run = api._batcher._run
+        api._batcher._run = lambda jobs: (sizes.append(len(jobs)), run(jobs))[1]
+        with ThreadPoolExecutor(50) as pool:
+            together = list(pool.map(lambda body: result(api, body), bodies))
+    with Api(systems, LIMITS, together=False) as api:
+        alone = [result(api, body) for body in bodies]
+    assert [k for k, found in enumerate(together) if found == 422] == [7, 22, 41]
+    assert rounded(together) == rounded(alone)
+    assert sum(sizes) == 50
+    assert len(sizes) < 50
+
+
+def rounded(value):
+    """The same with numbers as they matter; notes of drawings have numbers too, and arcs are compared elsewhere."""
+    if isinstance(value, dict):
+        return {name: rounded(inner) for name, inner in value.items() if name != "svg"}
+    if isinstance(value, list):
+        return [rounded(inner) for inner in value]
+    return pytest.approx(value, abs=1e-3) if isinstance(value, float) else value
+
+
+def test_runs_get_names_that_differ(tmp_path, systems, monkeypatch):
+    monkeypatch.setattr("spigot.serve.systems.load", lambda run: systems[0].parser)
+    runs = [tmp_path / "a" / "x", tmp_path / "b" / "x"]
+    assert [system.name for system in open_systems(runs)] == ["a/x", "b/x"]
+    assert [system.name for system in open_systems(runs[:1])] == ["x"]
+    with pytest.raises(ValueError, match="given twice"):
+        list(open_systems([runs[0], tmp_path / "a" / "." / "x"]))
+
+
+def test_a_reader_of_right_trees_cannot_be_served(tmp_path, systems, monkeypatch):
+    config = systems[2].parser.config
+    gold = config.model_copy(update={"classifier": config.classifier.model_copy(update={"structure": "gold"})})
+    monkeypatch.setattr("spigot.serve.systems.load", lambda run: replace(systems[2].parser, config=gold))
+    with pytest.raises(ValueError, match="reads the right trees, and text has none"):
+        list(open_systems([tmp_path]))
+
+
+def test_nothing_that_is_no_number_gets_into_an_answer():
+    from spigot.models.inspection import Alternative, Inspection
+    from spigot.serve.answers import plain
+
+    heads = ((Alternative(0, float("inf"), float("nan"), None),),)
+    found = plain(Inspection(Sentence(("Rain",), heads=(0,)), heads, None))
+    assert found["next_heads"] == [[{"head": 0, "score": None, "difference": None, "marginal": None}]]
+    json.dumps(found, allow_nan=False)
+
+
+def test_constraints_of_the_library_are_what_is_asked(systems):
+    from spigot.serve.query import read_query
+
+    query = read_query({"words": WORDS, "constraints": {"not_heads": [[1, 2]], "arcs": [[0, 3]]}}, ["trees"])
+    assert query.constraints == (Constraints(not_heads=((1, 2),), arcs=((0, 3, ""),)),)  # pyright: ignore[reportArgumentType]
