@@ -1,0 +1,207 @@
+"""`spigot draw`: a sentence of a file, as a picture, for TeX or in the terminal."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import cyclopts
+
+from spigot.cli.answers import Enhanced, format_beside
+from spigot.cli.console import AsJson, FormatName, counted, print_json, say
+from spigot.data.conll import ConllSource
+from spigot.data.formats import read
+from spigot.data.sentence import Graph, Sentence
+from spigot.report.arcs import Drawing, drawing, svg
+from spigot.report.page import write
+from spigot.report.terminal import text
+from spigot.report.tikz import tikz
+
+To: TypeAlias = Literal["svg", "tikz", "text"]
+"""What a drawing can be made into."""
+
+_SUFFIXES: dict[str, To] = {".svg": "svg", ".tex": "tikz", ".tikz": "tikz", ".txt": "text"}
+_Others: TypeAlias = Annotated[list[Path] | None, cyclopts.Parameter(negative="")]
+
+
+def draw(
+    file: Path,
+    /,
+    *,
+    trees: Path | None = None,
+    gold: _Others = None,
+    before: _Others = None,
+    sentence: str = "1",
+    to: To | None = None,
+    out: Annotated[Path | None, cyclopts.Parameter(name=("--out", "-o"))] = None,
+    graph: Enhanced = False,
+    format: FormatName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a sentence: its semantic graph above the words, its syntactic tree below.
+
+    Beside another annotation, arcs are told apart: right, wrong and missed ones (--gold), new and gone ones (--before).
+
+    Parameters
+    ----------
+    file
+        The file with the sentence.
+    trees
+        A file with the trees of the same sentences, where they are not in FILE or others are wanted.
+    gold
+        A file with what is right about the same sentences; give it twice if trees are in a file of their own.
+    before
+        A file with what was found before, for example by another system; it may be given twice too.
+    sentence
+        Which sentence: its number, counted from 1, or what the file calls it.
+    to
+        What to make: svg, tikz or text. By default what the name of OUT says, and text without one.
+    out
+        Where to write it; by default it is printed.
+    graph
+        Take the enhanced column of CoNLL-U as a semantic graph; it is usually a second syntax.
+    as_json
+        Print the words and the arcs with their marks as JSON, instead of drawing them.
+    """
+    number, found = find(file, sentence, format, graph=graph)
+
+    def same(paths: Sequence[Path] | None) -> Sentence | None:
+        sides = [
+            counterpart(path, number, found, format_beside(path, file, format), graph=graph) for path in paths or ()
+        ]
+        return join(sides) if sides else None
+
+    if trees is not None and (other := same([trees])) is not None:
+        if other.heads is None:
+            raise ValueError(f"{trees} has no tree for sentence {number}; give a file with trees, or leave it out.")
+        shown = replace(found, heads=other.heads, relations=other.relations)
+    else:
+        shown = found
+    drawn = drawing(shown, gold=same(gold), before=same(before))
+    if shown.heads is None and shown.graph is None:
+        say("The sentence has neither a tree nor a graph: there are only words to draw.")
+    if as_json:
+        print_json(asdict(drawn))
+        return
+    if out is None:
+        print(render(drawn, to or "text", terminal=sys.stdout.isatty()))
+        return
+    kind = to or _SUFFIXES.get(out.suffix.lower())
+    if kind is None:
+        raise ValueError(f"out is {out}; its name must end in {', '.join(_SUFFIXES)}, or name the kind with --to.")
+    write(f"{render(drawn, kind)}\n", out)
+    say(f"Wrote {out}.")
+
+
+def find(path: Path, sentence: str, format: str | None = None, *, graph: bool = False) -> tuple[int, Sentence]:
+    """A sentence of a file, by its number or its name, with its number. What comes after it is not read.
+
+    Args:
+        path: The file.
+        sentence: A number, counted from 1, or what the file calls the sentence.
+        format: The format of the file, if its name does not tell.
+        graph: Whether the enhanced column of CoNLL-U holds semantic graphs.
+
+    Raises:
+        ValueError: If there is no such sentence.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "two.txt"
+        >>> _ = file.write_text("Rain fell\\nIt rained\\n")
+        >>> find(file, "2")[1].forms
+        ('It', 'rained')
+    """
+    wanted = int(sentence) if sentence.isdecimal() else None
+    number = 0
+    for number, found in enumerate(_read(path, format, graph), 1):
+        if number == wanted or (found.id and found.id == sentence):
+            return number, found
+    has = f"has {counted(number, 'sentence')}" if wanted is not None else f"has no sentence of that name among {number}"
+    raise ValueError(f"sentence is {sentence!r} but {path} {has}; give a number from 1 or the id of a sentence.")
+
+
+def counterpart(
+    path: Path, number: int, sentence: Sentence, format: str | None = None, *, graph: bool = False
+) -> Sentence:
+    """What another file says about a sentence: at the same place, or else wherever the same words are.
+
+    Args:
+        path: The other file.
+        number: The number of the sentence in its own file.
+        sentence: The sentence.
+        format: The format of the other file, if its name does not tell.
+        graph: Whether the enhanced column of CoNLL-U holds semantic graphs.
+
+    Raises:
+        ValueError: If the other file does not have these words.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "one.conllx"
+        >>> _ = file.write_text("1\\tGo\\t_\\t_\\t_\\t_\\t0\\troot\\t_\\t_\\n\\n")
+        >>> counterpart(file, 7, Sentence(("Go",))).heads
+        (0,)
+    """
+    elsewhere = None
+    for place, other in enumerate(_read(path, format, graph), 1):
+        if other.forms == sentence.forms:
+            if place >= number:
+                return elsewhere if elsewhere is not None and place > number else other
+            elsewhere = elsewhere or other
+    if elsewhere is not None:
+        return elsewhere
+    start = " ".join(sentence.forms[:8])
+    raise ValueError(f"{path} has no sentence with the words of sentence {number}, {start!r}; give the same sentences.")
+
+
+def join(sides: Sequence[Sentence]) -> Sentence:
+    """The same words from several files as one sentence: tree and graph from the first file that has them.
+
+    Args:
+        sides: At least one sentence.
+
+    Example:
+        >>> join([Sentence(("Go",), graph=Graph()), Sentence(("Go",), heads=(0,))]).heads
+        (0,)
+    """
+    joined = sides[0]
+    for side in sides[1:]:
+        joined = replace(
+            joined,
+            tags=side.tags if joined.tags is None else joined.tags,
+            heads=side.heads if joined.heads is None else joined.heads,
+            relations=side.relations if joined.heads is None else joined.relations,
+            graph=side.graph if joined.graph is None else joined.graph,
+        )
+    return joined
+
+
+def render(drawn: Drawing, to: To, *, terminal: bool = False) -> str:
+    """A drawing as text of the kind asked for.
+
+    Args:
+        drawn: What to draw.
+        to: The kind.
+        terminal: Whether it goes to a terminal: then text is as wide as that, and coloured unless `NO_COLOR` is set.
+
+    Example:
+        >>> render(Drawing(("Rain", "fell")), "text")
+        'Rain fell'
+    """
+    if to == "svg":
+        return svg(drawn, standalone=True)
+    if to == "tikz":
+        return tikz(drawn).removesuffix("\n")
+    width = shutil.get_terminal_size().columns if terminal else None
+    return text(drawn, width=width, colour=terminal and not os.environ.get("NO_COLOR"))
+
+
+def _read(path: Path, format: str | None, graph: bool) -> Iterator[Sentence]:
+    for sentence in read(path, format):
+        if isinstance(sentence.source, ConllSource):
+            sentence = replace(sentence, graph=(sentence.graph or Graph()) if graph else None)
+        yield sentence
