@@ -69,14 +69,15 @@ class Curve:
     dashed: bool = False
 
 
-def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> str:
-    """Learning curves of shares between 0 and 1, shown in per cent.
+def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shares: bool = True) -> str:
+    """Learning curves, of shares between 0 and 1 shown in per cent or of any other numbers.
 
     Args:
         lines: The curves, drawn in order.
         x_label: Name of the horizontal axis.
         y_label: Name of the vertical axis, written above it.
         key: Prefix of the element names, unique on a page.
+        shares: Whether the numbers are shares.
 
     Returns:
         An `<svg>` element; each curve is a group of class `series-<number>`.
@@ -104,11 +105,18 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> s
         for line in lines:
             shade = series[line.series % len(series)]
             low = [max(0.0, m - s) for m, s in zip(line.mean, line.spread, strict=True)]
-            high = [min(1.0, m + s) for m, s in zip(line.mean, line.spread, strict=True)]
+            most = 1.0 if shares else float("inf")
+            high = [min(most, m + s) for m, s in zip(line.mean, line.spread, strict=True)]
             band = axes.fill_between(line.x, low, high, color=shade, alpha=0.1, linewidth=0)
             band.set_gid(f"{key}-band-{line.series}")
             (path,) = axes.plot(
-                line.x, line.mean, color=shade, linewidth=1.9, linestyle=(0, (4, 2.5)) if line.dashed else "-"
+                line.x,
+                line.mean,
+                color=shade,
+                linewidth=1.9,
+                linestyle=(0, (4, 2.5)) if line.dashed else "-",
+                marker="o" if len(line.x) == 1 else None,
+                markersize=4,
             )
             path.set_gid(f"{key}-line-{line.series}")
         axes.spines[["top", "right", "left"]].set_visible(False)
@@ -116,7 +124,8 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str) -> s
         axes.grid(axis="y", color=line_colour, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.tick_params(length=0, colors=muted, pad=6)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=""))
+        if shares:
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=""))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(x=0.01, y=0.05)
         axes.set_xlabel(x_label, color=muted)

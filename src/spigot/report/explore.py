@@ -1,0 +1,356 @@
+"""Sentences to look at: which ones, drawn how, and packed so that a page with a hundred of them stays small."""
+
+import base64
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spigot.data.sentence import Sentence
+from spigot.evaluation import graph_counts, tree_counts
+from spigot.models.inspection import Inspection, inspect
+from spigot.models.parser import Parser
+from spigot.report.arcs import STYLE, Drawing, drawing, svg
+from spigot.report.marks import own_colours
+from spigot.report.material import System
+from spigot.report.results import Pace
+from spigot.report.tikz import tikz
+
+_ALL_PAIRS = 3  # systems that are all compared with each other
+_TOP = 4  # heads of a word, roles of an arc, that a note lists
+_READABLE = range(5, 19)  # words of a sentence that fits on most screens
+_LONG = 30
+_STYLES = f"<style>{STYLE}{own_colours()}</style>"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one system says about the development data.
+
+    Attributes:
+        system: The system.
+        parser: Its first run, loaded.
+        gold: The right answers, with the tags and lemmas that it sees.
+        found: Its answers.
+        pace: How fast it found them.
+    """
+
+    system: System
+    parser: Parser
+    gold: list[Sentence]
+    found: list[Sentence]
+    pace: Pace
+
+
+def answers(system: System, parser: Parser, gold: Sequence[Sentence]) -> Answers:
+    """Let a system parse sentences, and take the time.
+
+    Args:
+        system: The system.
+        parser: Its first run, loaded.
+        gold: The sentences.
+    """
+    config = parser.config
+    if config.is_latent and config.intermediate == "semantics":
+        # Roles that nobody named cannot be right or wrong.
+        gold = [replace(sentence, graph=None) for sentence in gold]
+    started = time.perf_counter()
+    found = list(parser.parse(map(parser.visible, gold), tagged=True))
+    pace = Pace(len(found), sum(map(len, found)), time.perf_counter() - started)
+    return Answers(system, parser, list(gold), found, pace)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is known about one system's answer to one sentence.
+
+    Attributes:
+        says: In words.
+        wrong: Whether anything of the end task is wrong.
+        changed: Whether the structure inside differs from the baseline's.
+        flipped: Whether the class does.
+        gain: Right minus wrong arcs, less those of the baseline; for classes 1, 0 or -1.
+    """
+
+    says: str
+    wrong: bool
+    changed: bool
+    flipped: bool
+    gain: int
+
+    def flags(self) -> str:
+        """One letter for each thing that a reader may look for."""
+        kinds = {"w": self.wrong, "c": self.changed, "f": self.flipped, "g": self.gain > 0, "l": self.gain < 0}
+        return "".join(letter for letter, holds in kinds.items() if holds)
+
+
+def judge(mine: Answers, baseline: Answers | None) -> list[Judged]:
+    """Judge every answer of a system by the right one and by that of the baseline."""
+    ours, theirs = _worth(mine), None if baseline is None else _worth(baseline)
+    parsers = [each.parser.config.intermediate for each in (mine, baseline) if each is not None]
+    kind = {"syntax": "heads", "semantics": "graph", None: None}[parsers[0]] if len(set(parsers)) == 1 else None
+    judged = []
+    for k, (gold, found) in enumerate(zip(mine.gold, mine.found, strict=True)):
+        other = None if baseline is None else baseline.found[k]
+        before = None if other is None or kind is None else getattr(other, kind)
+        judged.append(
+            Judged(
+                says=_says(gold, found),
+                wrong=_is_wrong(gold, found),
+                changed=before is not None and _shape(before) != _shape(getattr(found, kind or "")),
+                flipped=other is not None and other.label != found.label,
+                gain=0 if theirs is None else ours[k] - theirs[k],
+            )
+        )
+    return judged
+
+
+def _shape(structure: Any) -> object:
+    """A tree or graph without what is not compared."""
+    return structure if isinstance(structure, tuple) else (structure.arcs, structure.tops)
+
+
+def _worth(answers: Answers) -> list[int]:
+    worth = []
+    for gold, found in zip(answers.gold, answers.found, strict=True):
+        if gold.label is not None and found.label is not None:
+            worth.append(int(gold.label == found.label))
+        elif gold.graph is not None and found.graph is not None:
+            counts = graph_counts([gold], [found])
+            worth.append(int(2 * counts.correct[0] - counts.predicted[0]))
+        else:
+            worth.append(0)
+    return worth
+
+
+def _is_wrong(gold: Sentence, found: Sentence) -> bool:
+    if gold.label is not None:
+        return gold.label != found.label
+    return gold.graph is not None and found.graph is not None and _shape(gold.graph) != _shape(found.graph)
+
+
+def _says(gold: Sentence, found: Sentence) -> str:
+    """How an answer fares, in words."""
+    parts = []
+    if found.label is not None:
+        sure = f" ({max(found.probabilities):.2f})" if found.probabilities else ""
+        right = "" if gold.label is None else ", right" if gold.label == found.label else f", but {gold.label} is right"
+        parts.append(f"class {found.label}{sure}{right}")
+    if gold.graph is not None and found.graph is not None:
+        counts = graph_counts([gold], [found])
+        right, given, wanted = (int(n[0]) for n in (counts.correct, counts.predicted, counts.gold))
+        parts.append(f"graph: {right} right, {given - right} wrong, {wanted - right} missed")
+    if gold.heads is not None and found.heads is not None and len(gold):
+        right = int(tree_counts([gold], [found]).correct[0])
+        parts.append(f"tree: {right} of {len(gold)} heads right")
+    return "; ".join(parts)
+
+
+def choose(
+    judged: Sequence[Sequence[Judged]], names: Sequence[str], lengths: Sequence[int], count: int
+) -> dict[int, str]:
+    """Pick sentences worth a look.
+
+    Args:
+        judged: Of each system, what is known about its answers.
+        names: What the systems are called.
+        lengths: How many words each sentence has.
+        count: How many to pick.
+
+    Returns:
+        The places of the sentences, the most telling first, and why each was picked.
+
+    Example:
+        >>> fine, better = Judged("", False, False, False, 0), Judged("", False, True, False, 2)
+        >>> choose([[fine, fine, better]], ["SPIGOT"], [3, 9, 7], 2)
+        {2: 'largest gain of SPIGOT', 1: 'long'}
+    """
+    queues: list[tuple[str, list[int]]] = []
+    for name, answers in zip(names, judged, strict=True):
+        # Sentences that fit on a screen first: a long one gains and loses most, and shows least.
+        by_gain = sorted(range(len(answers)), key=lambda k: (-answers[k].gain, lengths[k]))
+        by_gain.sort(key=lambda k: lengths[k] > _LONG)
+        by_loss = sorted(by_gain, key=lambda k: (lengths[k] > _LONG, answers[k].gain))
+        queues.append((f"largest gain of {name}", [k for k in by_gain if answers[k].gain > 0]))
+        queues.append((f"largest loss of {name}", [k for k in by_loss if answers[k].gain < 0]))
+        queues.append((f"class flipped by {name}", [k for k, answer in enumerate(answers) if answer.flipped]))
+        changed = [k for k, answer in enumerate(answers) if answer.changed]
+        short = [k for k in changed if lengths[k] in _READABLE]
+        queues.append((f"structure changed by {name}", [*short, *(k for k in changed if k not in set(short))]))
+    queues.append(("long", sorted(range(len(lengths)), key=lambda k: -lengths[k])[: max(1, count // 20)]))
+    queues.append(("one of the first", [k for k in range(len(lengths)) if lengths[k]]))
+    chosen: dict[int, str] = {}
+    waiting = [(name, iter(queue)) for name, queue in queues]
+    while waiting and len(chosen) < count:
+        left = []
+        for name, queue in waiting:
+            place = next((k for k in queue if k not in chosen), None)
+            if place is not None and len(chosen) < count:
+                chosen[place] = name
+                left.append((name, queue))
+        waiting = left
+    return chosen
+
+
+def explorer(
+    everyone: Sequence[Answers], baseline: int | None, count: int, told: Callable[[str], None]
+) -> dict[str, Any]:
+    """Everything that the explorer of a page needs, as plain values.
+
+    Args:
+        everyone: The answers of each system to the same sentences.
+        baseline: Which of them the others are compared with.
+        count: How many sentences to show.
+        told: Called before each piece of work.
+    """
+    first = everyone[0]
+    judged = [judge(each, None if baseline in (None, k) else everyone[baseline]) for k, each in enumerate(everyone)]
+    names = [each.system.name for each in everyone]
+    lengths = [len(sentence) for sentence in first.gold]
+    chosen = choose(judged, names, lengths, count)
+    inspected = []
+    for each in everyone:
+        told(f"scores of {each.system.name}")
+        inspected.append(inspect(each.parser, [each.gold[k] for k in chosen], top=_TOP, tagged=True))
+    told("drawings")
+    pairs = compared(len(everyone), baseline)
+    return {
+        "systems": names,
+        "pairs": pairs,
+        "styles": _STYLES,
+        "sentences": [
+            {
+                "number": place + 1,
+                "id": first.gold[place].id,
+                "text": " ".join(first.gold[place].forms),
+                "length": lengths[place],
+                "why": why,
+                "flags": [answers[place].flags() for answers in judged],
+                "says": [answers[place].says for answers in judged],
+                "packed": packed(views(first.gold[place], [found[row] for found in inspected], pairs)),
+            }
+            for row, (place, why) in enumerate(chosen.items())
+        ],
+    }
+
+
+def compared(systems: int, baseline: int | None) -> list[tuple[int, int]]:
+    """Which systems are drawn against which: all pairs of a few, of many only those with the baseline.
+
+    Example:
+        >>> compared(2, 0), len(compared(5, 0))
+        ([(0, 1), (1, 0)], 8)
+    """
+    pairs = [(k, j) for k in range(systems) for j in range(systems) if j != k]
+    return pairs if systems <= _ALL_PAIRS else [pair for pair in pairs if baseline in pair]
+
+
+def views(gold: Sentence, found: Sequence[Inspection], pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """All drawings of a sentence: each system by itself, against the right answer, and against other systems.
+
+    Args:
+        gold: The right answer.
+        found: What the systems found.
+        pairs: Which systems are drawn against which.
+
+    Returns:
+        `shown`: which picture goes with which choice, e.g. `1 gold` or `1 0` (the second system against the first);
+        `svg` and `tikz`: the pictures; `notes`: what each system's scores say about its arcs. They are kept apart:
+        systems that found the same then share their pictures.
+
+    Example:
+        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0))
+        >>> made = views(rain, [Inspection(rain), Inspection(replace(rain, heads=(0, 1)))], [(1, 0)])
+        >>> sorted(made["shown"]), len(made["svg"]) == len(made["tikz"])
+        (['0 gold', '0 plain', '1 0', '1 gold', '1 plain', 'gold plain'], True)
+    """
+    shown: dict[str, int] = {}
+    pictures: dict[Drawing, int] = {}
+
+    def add(name: str, picture: Drawing) -> None:
+        shown[name] = pictures.setdefault(picture, len(pictures))
+
+    add("gold plain", drawing(gold))
+    for k, mine in enumerate(found):
+        add(f"{k} plain", drawing(mine.sentence))
+        add(f"{k} gold", drawing(mine.sentence, gold=gold))
+    for k, j in pairs:
+        both = drawing(found[k].sentence, gold=gold, before=found[j].sentence)
+        add(f"{k} {j}", _only_changes(both))
+    return {
+        "shown": shown,
+        "svg": [svg(picture, standalone=True).replace(_STYLES, "<style></style>") for picture in pictures],
+        "tikz": [tikz(picture, standalone=True) for picture in pictures],
+        "notes": [
+            {f"{side} {start} {end}": note for (side, start, end, _), note in notes_of(mine).items()} for mine in found
+        ],
+    }
+
+
+def _only_changes(picture: Drawing) -> Drawing:
+    """Leave what did not change unmarked, so that what did stands out."""
+
+    def side(arcs: Sequence[Any]) -> Iterator[Any]:
+        for arc in arcs:
+            if arc.mark != "missed":
+                yield arc if arc.mark in ("new", "gone") else replace(arc, mark="plain")
+
+    return replace(picture, above=tuple(side(picture.above)), below=tuple(side(picture.below)))
+
+
+def notes_of(found: Inspection) -> dict[tuple[str, int, int, str], str]:
+    """What the scores say about each arc, in the manner of `drawing`.
+
+    Example:
+        >>> from spigot.models.inspection import Alternative
+        >>> heads = ((Alternative(2, 3.0, 0.0, 0.9), Alternative(0, 1.0, -2.0, 0.1)), (Alternative(0, 4.0, 0.0, 1.0),))
+        >>> notes_of(Inspection(Sentence(("Rain", "fell"), heads=(2, 0)), heads=heads))["below", 2, 1, ""]
+        'score 3.00, marginal 0.90; next: root −2.00 (0.10)'
+    """
+    sentence = found.sentence
+    notes: dict[tuple[str, int, int, str], str] = {}
+
+    def word(index: int) -> str:
+        return sentence.forms[index - 1] if index else "root"
+
+    for modifier, alternatives in enumerate(found.heads or (), 1):
+        assert sentence.heads is not None
+        chosen = sentence.heads[modifier - 1]
+        own = next((a for a in alternatives if a.head == chosen), None)
+        others = [
+            f"{word(a.head)} {_signed(a.difference)}{'' if a.marginal is None else f' ({a.marginal:.2f})'}"
+            for a in alternatives
+            if a.head != chosen
+        ]
+        parts = []
+        if own is not None:
+            marginal = "" if own.marginal is None else f", marginal {own.marginal:.2f}"
+            parts.append(f"score {_plain(own.score)}{marginal}")
+        if others:
+            parts.append(f"next: {', '.join(others)}")
+        relation = (sentence.relations or ("",) * len(sentence))[modifier - 1]
+        notes["below", chosen, modifier, relation] = "; ".join(parts)
+    for scored in found.arcs or ():
+        rivals = ", ".join(f"{role} {_signed(difference)}" for role, difference in scored.alternatives[:_TOP])
+        notes["above", *scored.arc] = f"score {_plain(scored.score)}" + (f"; next: {rivals}" if rivals else "")
+    return notes
+
+
+def _plain(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
+
+
+def packed(value: object) -> str:
+    """Plain values as compressed JSON in letters; the script of the page unpacks them when they are wanted.
+
+    Example:
+        >>> json.loads(zlib.decompress(base64.b64decode(packed({"a": 1}))))
+        {'a': 1}
+    """
+    return base64.b64encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9)).decode()

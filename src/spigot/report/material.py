@@ -1,0 +1,283 @@
+"""What a report is made from: run folders, read and sorted into experiments and their systems."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from spigot.config import SYSTEMS, Config
+from spigot.data.formats import read
+from spigot.data.sentence import Sentence
+from spigot.training import checkpoint
+
+NAMES = {
+    "neurboparser": "NeurboParser",
+    "bilstm": "BiLSTM",
+    "pipeline": "Pipeline",
+    "attention": "Structured attention",
+    "ste": "STE",
+    "spigot": "SPIGOT",
+    "sparsemap": "SparseMAP",
+    "identity": "Identity",
+    "blackbox": "Blackbox",
+    "imle": "I-MLE",
+    "perturbed": "Perturbed",
+}
+"""What the systems are called in print."""
+
+_SAME = ("seed", "name", "data.root", "training.save_seconds", "training.syntax_from", "training.semantics_from")
+_UNSHOWN = ("sweep", "data.obtain")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished training, as far as a report needs it.
+
+    Attributes:
+        path: Its folder.
+        config: The experiment.
+        scores: What `scores.json` says.
+
+    Example:
+        >>> Run(Path("runs/dm-spigot-0"), Config(), {}).name
+        'dm-spigot-0'
+    """
+
+    path: Path
+    config: Config
+    scores: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the folder."""
+        return self.path.resolve().name
+
+    @property
+    def parts(self) -> list[str]:
+        """The sets of sentences that the end task was judged by: `dev`, then the test sets."""
+        return [name for name in self.scores if " " not in name]
+
+    @cached_property
+    def steps(self) -> list[dict[str, Any]]:
+        """The lines of `steps.jsonl`; none if there is no such file."""
+        path = self.path / checkpoint.STEPS
+        if not path.exists():
+            return []
+        try:
+            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        except ValueError:
+            raise ValueError(f"{path} is damaged; restore it, or leave {self.path} out of the report.") from None
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """How long the training took, if that is known."""
+        try:
+            with safe_open(self.path / checkpoint.STATE, framework="pt") as file:
+                return json.loads((file.metadata() or {}).get("about", "{}")).get("seconds")
+        except (FileNotFoundError, SafetensorError, ValueError, OSError):
+            return None
+
+    def gold(self, part: str) -> list[Sentence] | None:
+        """The right annotation of a part, with the tags and lemmas that this system sees; `None` if it was not kept."""
+        path = self.gold_path(part)
+        return list(read(path)) if path.exists() else None
+
+    def gold_path(self, part: str) -> Path:
+        """Where that is."""
+        return self.path / f"gold.{part}.jsonl"
+
+    def predictions(self, part: str, suffix: str) -> list[Sentence] | None:
+        """What the training wrote down when it had finished; `None` if there is no such file."""
+        path = self.path / f"predictions.{part}.{suffix}"
+        return list(read(path)) if path.exists() else None
+
+
+@dataclass(frozen=True)
+class System:
+    """Runs that differ in nothing but their seed.
+
+    Attributes:
+        name: In print.
+        runs: The runs, by seed.
+        series: Its colour, the same everywhere in a report.
+
+    Example:
+        >>> System("SPIGOT", (Run(Path("a"), Config(), {}),), 0).first.config.system
+        'spigot'
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+    series: int
+
+    @property
+    def first(self) -> Run:
+        """The run whose sentences are shown."""
+        return self.runs[0]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Systems that were judged by the same sentences.
+
+    Attributes:
+        name: What the configuration calls it.
+        systems: The systems, simple ones first.
+        baseline: The one that the others are compared with; `None` if there is only one.
+
+    Example:
+        >>> system = System("SPIGOT", (Run(Path("a"), Config(), {"dev": {}, "dev trees": {}}),), 0)
+        >>> Experiment("dm", (system,), None).parts
+        ['dev']
+    """
+
+    name: str
+    systems: tuple[System, ...]
+    baseline: System | None
+
+    @property
+    def task(self) -> str:
+        """`parsing` or `classification`."""
+        return self.systems[0].first.config.task
+
+    @property
+    def runs(self) -> Iterator[Run]:
+        """All of them."""
+        return (run for system in self.systems for run in system.runs)
+
+    @property
+    def parts(self) -> list[str]:
+        """The sets of sentences of the end task that any system was judged by."""
+        return list(dict.fromkeys(part for run in self.runs for part in run.parts))
+
+
+def read_run(path: Path) -> Run:
+    """A finished run.
+
+    Raises:
+        FileNotFoundError: If the folder holds no run, or one whose training has not finished.
+
+    Example:
+        >>> read_run(Path("nowhere"))
+        Traceback (most recent call last):
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
+    """
+    if not (path / checkpoint.CONFIG).exists():
+        raise FileNotFoundError(f"{path} is no run folder: it has no {checkpoint.CONFIG}. Train one with spigot train.")
+    scores = path / checkpoint.SCORES
+    if not scores.exists():
+        raise FileNotFoundError(
+            f"{path} has no {checkpoint.SCORES}: its training has not finished. Finish it with spigot train --resume "
+            f"{path}, or leave it out."
+        )
+    try:
+        found = json.loads(scores.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{scores} is damaged ({error}); write it again with spigot train --resume {path}.") from None
+    return Run(path, checkpoint.read_config(path), found)
+
+
+def experiments(runs: Sequence[Run], baseline: Path | None = None) -> list[Experiment]:
+    """Sort runs: those judged by the same sentences are one experiment, those that differ in the seed one system.
+
+    Args:
+        runs: The runs.
+        baseline: The run whose system the others are compared with; by default the pipeline, or else the first.
+
+    Raises:
+        ValueError: If two runs are the same, or the baseline is none of them.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> configs = [make_config({"system": name}, {"seed": seed}) for name in ("spigot", "ste") for seed in (1, 0)]
+        >>> (only,) = experiments([Run(Path(f"run {k}"), config, {}) for k, config in enumerate(configs)])
+        >>> [(system.name, len(system.runs)) for system in only.systems], only.baseline.name
+        ([('STE', 2), ('SPIGOT', 2)], 'STE')
+    """
+    if not runs:
+        raise ValueError("there are no runs to report on; give one run folder or more.")
+    where = [run.path.resolve() for run in runs]
+    twice = next((path for path in where if where.count(path) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{twice} is given twice; name every run once.")
+    if baseline is not None and baseline.resolve() not in where:
+        raise ValueError(f"the baseline {baseline} is none of the runs of the report; add it to them.")
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_judged_by(run.config), []).append(run)
+    return [_experiment(group, baseline) for group in groups.values()]
+
+
+def _judged_by(config: Config) -> str:
+    """The same text for runs that can be compared: same task, same development and test data."""
+    data = config.data.model_dump(mode="json")
+    end = data["graphs" if config.task == "parsing" else "labels"]
+    kept = {name: end.get(name) for name in ("dev", "tests", "format")} if data["source"] == "files" else data
+    kept = {name: value for name, value in kept.items() if name not in ("root", "obtain", "tags", "folds", "vectors")}
+    return json.dumps([config.task, data["source"], kept], sort_keys=True)
+
+
+def _experiment(runs: Sequence[Run], baseline: Path | None) -> Experiment:
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        settings = {name: value for name, value in flat(run.config).items() if name not in _SAME}
+        alike.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
+    order = SYSTEMS[runs[0].config.task]
+    groups = sorted(alike.values(), key=lambda group: order.index(group[0].config.system))
+    systems = tuple(
+        System(name, tuple(sorted(group, key=lambda run: run.config.seed)), series)
+        for series, (group, name) in enumerate(zip(groups, _names(groups), strict=True))
+    )
+    return Experiment(runs[0].config.name or runs[0].name, systems, _baseline(systems, baseline))
+
+
+def _baseline(systems: Sequence[System], wanted: Path | None) -> System | None:
+    if len(systems) < 2:
+        return None
+    for system in systems:
+        if wanted is not None and any(run.path.resolve() == wanted.resolve() for run in system.runs):
+            return system
+    return next((system for system in systems if system.first.config.system == "pipeline"), systems[0])
+
+
+def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """The names of the systems; of those that share one, also the settings in which they differ."""
+    configs = [group[0].config for group in groups]
+    names = []
+    for k, config in enumerate(configs):
+        name = NAMES.get(config.system, config.system)
+        rivals = [flat(other) for other in configs if other.system == config.system]
+        if len(rivals) > 1:
+            mine = flat(config)
+            differ = [
+                key for key in mine if key not in (*_SAME, *_UNSHOWN) and any(r.get(key) != mine[key] for r in rivals)
+            ]
+            name += (
+                f", {', '.join(f'{key} {mine[key]}' for key in differ[:2])}" if differ else f" ({groups[k][0].name})"
+            )
+        names.append(name)
+    return names
+
+
+def flat(config: Config) -> dict[str, Any]:
+    """All settings by their dotted names.
+
+    Example:
+        >>> flat(Config())["estimator.eta"]
+        1.0
+    """
+    found: dict[str, Any] = {}
+
+    def walk(values: Mapping[str, Any], prefix: str) -> None:
+        for name, value in values.items():
+            if isinstance(value, dict) and value and prefix + name not in _UNSHOWN:
+                walk(value, f"{prefix}{name}.")
+            else:
+                found[prefix + name] = value
+
+    walk(config.model_dump(mode="json"), "")
+    return found

@@ -1,0 +1,297 @@
+"""The numbers of a report: results with their intervals, how the trainings went, and how fast."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spigot.data.sentence import Sentence
+from spigot.evaluation import Counts, graph_counts, interval, label_counts, tree_counts
+from spigot.report.figures import Curve, curves
+from spigot.report.material import Experiment, Run, System
+from spigot.report.page import Cell, Picture, Section, Table, TableRow
+
+SAMPLES = 2000
+"""How often the bootstrap draws the sentences anew."""
+
+PHASES = {
+    "pruner": "pruner",
+    "syntax": "syntactic parser",
+    "semantics": "semantic parser",
+    "classifier": "classifier",
+    "joint": "joint",
+    "latent": "latent structure",
+}
+"""What the phases and tasks of a training are called in print."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of the result tables.
+
+    Attributes:
+        name: Its head.
+        ending: What the names of its sets end in within `scores.json`.
+        value: The number, from what is said there about a set.
+        counts: The same from sentences, for the bootstrap.
+        suffix: The ending of the file with the predictions.
+        field: The annotation it needs.
+
+    Example:
+        >>> MEASURES["LF"].value({"labelled": {"f1": 0.75}})
+        0.75
+    """
+
+    name: str
+    ending: str
+    value: Callable[[Any], float]
+    counts: Callable[[Sequence[Sentence], Sequence[Sentence]], Counts]
+    suffix: str
+    field: str
+
+
+MEASURES = {
+    "UF": Measure(
+        "UF", "", lambda s: s["unlabelled"]["f1"], lambda g, p: graph_counts(g, p, labelled=False), "sdp", "graph"
+    ),
+    "LF": Measure("LF", "", lambda s: s["labelled"]["f1"], graph_counts, "sdp", "graph"),
+    "UAS": Measure("UAS", " trees", lambda s: s["uas"], tree_counts, "conllu", "heads"),
+    "accuracy": Measure("accuracy", "", lambda s: s["accuracy"], label_counts, "jsonl", "label"),
+    "UF inside": Measure(
+        "UF",
+        " graphs",
+        lambda s: s["unlabelled"]["f1"],
+        lambda g, p: graph_counts(g, p, labelled=False),
+        "sdp",
+        "graph",
+    ),
+    "LF inside": Measure("LF", " graphs", lambda s: s["labelled"]["f1"], graph_counts, "sdp", "graph"),
+}
+"""The end task's measures and those of the parser inside."""
+
+_PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test"}
+
+
+def result_tables(experiment: Experiment) -> list[Table]:
+    """The systems by the sets of sentences (Table 1), then the parsers inside them."""
+    if experiment.task == "parsing":
+        tables = [("Semantic graphs", ("UF", "LF")), ("The syntactic trees inside", ("UAS",))]
+    else:
+        tables = [
+            ("Classes", ("accuracy",)),
+            ("The semantic graphs inside", ("UF inside", "LF inside")),
+            ("The trees inside", ("UAS",)),
+        ]
+    made = [_table(experiment, title, [MEASURES[name] for name in names]) for title, names in tables]
+    return [table for table in made if table is not None]
+
+
+def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> Table | None:
+    ending = measures[0].ending
+    found = dict.fromkeys(name for run in experiment.runs for name in run.scores if _ending(name) == ending)
+    if not found:
+        return None
+    columns = [(part, measure) for part in found for measure in measures]
+    means: dict[tuple[str, str], dict[str, float]] = {}
+    rows = []
+    for system in experiment.systems:
+        numbers = {
+            key: [key[1].value(run.scores[key[0]]) for run in system.runs if key[0] in run.scores] for key in columns
+        }
+        for (part, measure), values in numbers.items():
+            if values:
+                means.setdefault((part, measure.name), {})[system.name] = statistics.fmean(values)
+        if any(numbers.values()):
+            rows.append((system, numbers))
+    best = {key: max(values.values()) for key, values in means.items()}
+    table_rows = [
+        TableRow(
+            system.name,
+            [_cell(system, part, measure, values, best, len(rows)) for (part, measure), values in numbers.items()],
+            system.series,
+        )
+        for system, numbers in rows
+    ]
+    heads = [f"{_PARTS.get(part.removesuffix(ending), part.removesuffix(ending))} {m.name}" for part, m in columns]
+    return Table(["", *heads], table_rows, title, _reading(experiment, measures))
+
+
+def _ending(name: str) -> str:
+    return name[name.index(" ") :] if " " in name else ""
+
+
+def _cell(
+    system: System, part: str, measure: Measure, values: list[float], best: dict[tuple[str, str], float], rivals: int
+) -> Cell:
+    if not values:
+        return Cell("–")
+    mean = statistics.fmean(values)
+    if len(values) > 1:
+        detail = f"± {100 * statistics.stdev(values):.2f}"
+    else:
+        bounds = _interval(system.first, part.removesuffix(measure.ending), measure, mean)
+        detail = "" if bounds is None else f"{100 * bounds[0]:.1f}–{100 * bounds[1]:.1f}"
+    return Cell(f"{100 * mean:.2f}", detail, best=rivals > 1 and mean == best[part, measure.name])
+
+
+def _interval(run: Run, part: str, measure: Measure, value: float) -> tuple[float, float] | None:
+    """The bootstrap interval of a score, if the sentences it was measured on were kept."""
+    gold, predicted = run.gold(part), run.predictions(part, measure.suffix)
+    if not gold or not predicted or any(getattr(s, measure.field) is None for s in (*gold, *predicted)):
+        return None
+    try:
+        counts = measure.counts(gold, predicted)
+    except ValueError:  # the parser inside was judged by other sentences than the end task
+        return None
+    found = interval(counts, samples=SAMPLES)
+    return (found.low, found.high) if abs(found.value - value) < 1e-9 else None
+
+
+def _reading(experiment: Experiment, measures: Sequence[Measure]) -> str:
+    several = any(len(system.runs) > 1 for system in experiment.systems)
+    single = any(len(system.runs) == 1 for system in experiment.systems)
+    about = {
+        "LF": "UF and LF: F1 of unlabelled and of labelled arcs, tops included.",
+        "UAS": "UAS: share of words with the right head, punctuation included.",
+        "accuracy": "Accuracy: share of sentences with the right class.",
+    }[measures[-1].name]
+    spread = " ± is the standard deviation over seeds." if several else ""
+    bounds = f" Small numbers: 95 % bootstrap interval over sentences ({SAMPLES:,} resamples)." if single else ""
+    return f"Per cent. {about}{spread}{bounds} Bold: the best of the column."
+
+
+def curve_section(experiment: Experiment, key: str) -> Section | None:
+    """How the losses fell and the scores on the development data rose."""
+    pictures = []
+    tasks = dict.fromkeys(step["task"] for run in experiment.runs for step in run.steps)
+    for task in tasks:
+        lines = _lines(experiment, lambda run, task=task: _loss_points(run, task))
+        if lines:
+            svg = curves(lines, x_label="epoch", y_label="loss", key=f"{key}-loss-{task}", shares=False)
+            pictures.append(Picture(svg, f"Mean loss of a sentence: {PHASES.get(task, task)}."))
+    for measure in ("LF", "UAS", "accuracy", "changed"):
+        for unit, seconds in (("epoch", False), ("minutes", True)):
+            lines = _lines(experiment, lambda run, m=measure, s=seconds: _dev_points(run, m, seconds=s))
+            if lines:
+                name = f"{key}-{measure}-{unit}"
+                svg = curves(lines, x_label=unit, y_label=measure, key=name)
+                about = {"changed": "Structures that are new since the epoch before"}.get(measure, measure)
+                pictures.append(Picture(svg, f"{about} on the development data, per cent, by {unit}."))
+    if not pictures:
+        return None
+    names = ", ".join(system.name for system in experiment.systems)
+    prose = [f"Systems: {names}. Rest on a row of a table to bring out its curve; bands are deviations over seeds."]
+    return Section("Training", prose, pictures, key=f"{key}-training")
+
+
+def _lines(experiment: Experiment, points: Callable[[Run], list[tuple[float, float]]]) -> list[Curve]:
+    lines = []
+    for system in experiment.systems:
+        series = [found for run in system.runs if (found := points(run))]
+        if not series:
+            continue
+        length = min(len(found) for found in series)  # seeds may stop at different epochs
+        x = [statistics.fmean(found[k][0] for found in series) for k in range(length)]
+        values = [[found[k][1] for found in series] for k in range(length)]
+        spread = [statistics.stdev(v) if len(v) > 1 else 0.0 for v in values]
+        lines.append(Curve(system.name, x, [statistics.fmean(v) for v in values], spread, system.series))
+    return lines
+
+
+def _loss_points(run: Run, task: str, pieces: int = 4) -> list[tuple[float, float]]:
+    """The mean loss of each quarter of an epoch; epochs are counted on where a task is trained in several phases."""
+    sums: dict[float, tuple[float, int]] = {}
+    offset, phase, last = 0, None, 0
+    for step in run.steps:
+        if step["task"] != task:
+            continue
+        if step["phase"] != phase:
+            offset, phase = offset + last, step["phase"]
+        last = step["epoch"]
+        piece = (pieces * (step["step"] - 1)) // max(step["of"], 1)
+        x = offset + step["epoch"] - 1 + (piece + 1) / pieces
+        total, count = sums.get(x, (0.0, 0))
+        sums[x] = total + step["loss"] * step["sentences"], count + step["sentences"]
+    return [(x, total / count) for x, (total, count) in sums.items()]
+
+
+def _dev_points(run: Run, measure: str, *, seconds: bool) -> list[tuple[float, float]]:
+    scored = [step for step in run.steps if step["dev"] and measure in step["dev"]]
+    if seconds:
+        return [(s["seconds"] / 60, s["dev"][measure] / 100) for s in scored if s.get("seconds") is not None]
+    return [(epoch, step["dev"][measure] / 100) for epoch, step in enumerate(scored, 1)]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast something went.
+
+    Attributes:
+        sentences: How many.
+        tokens: How many words they have.
+        seconds: How long it took.
+
+    Example:
+        >>> Pace(10, 150, 0.5).cells()[1].text
+        '300'
+    """
+
+    sentences: int
+    tokens: int
+    seconds: float | None
+
+    def cells(self) -> list[Cell]:
+        """Sentences and tokens a second."""
+        if not self.seconds:
+            return [Cell("–"), Cell("–")]
+        return [Cell(f"{amount / self.seconds:,.0f}") for amount in (self.sentences, self.tokens)]
+
+
+def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) -> Section:
+    """How long the trainings took, and how fast the systems are now."""
+    rows, phase_rows = [], []
+    for system in experiment.systems:
+        run = system.first
+        steps = run.steps
+        whole = Pace(sum(s["sentences"] for s in steps), sum(s["tokens"] for s in steps), run.seconds)
+        now = parsing.get(system.name)
+        duration = Cell("–" if run.seconds is None else _duration(run.seconds))
+        cells = [duration, Cell(f"{whole.sentences:,}"), *whole.cells(), *(now.cells() if now else [Cell("–")] * 2)]
+        rows.append(TableRow(system.name, cells, system.series))
+        for phase, pace in _phases(run).items():
+            amount = Cell("–" if pace.seconds is None else _duration(pace.seconds))
+            cells = [amount, Cell(f"{pace.sentences:,}"), Cell(f"{pace.tokens:,}"), *pace.cells()]
+            phase_rows.append(TableRow(f"{system.name}: {PHASES.get(phase, phase)}", cells, system.series))
+    heads = ["", "training time", "sentences", "sentences/s", "tokens/s", "parsing sentences/s", "parsing tokens/s"]
+    about = "Training time includes scoring the development data after each epoch."
+    if parsing:
+        about += " Parsing was timed when this page was made, on the development data, on the machine that made it."
+    by_phase = Table(
+        ["", "time", "sentences", "tokens", "sentences/s", "tokens/s"], phase_rows, "By phase of the training"
+    )
+    return Section(
+        "Speed", table=Table(heads, rows, note=about), tables=[by_phase] if phase_rows else [], key=f"{key}-speed"
+    )
+
+
+def _phases(run: Run) -> dict[str, Pace]:
+    """The phases of a training; their time is known where the steps say when they were taken."""
+    found: dict[str, Pace] = {}
+    start = now = 0.0
+    for step in run.steps:
+        name = step["phase"]
+        if name not in found:
+            start = now
+        pace = found.get(name, Pace(0, 0, None))
+        now = step.get("seconds") or now
+        seconds = now - start if step.get("seconds") is not None else None
+        found[name] = Pace(pace.sentences + step["sentences"], pace.tokens + step["tokens"], seconds)
+    return found
+
+
+def _duration(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

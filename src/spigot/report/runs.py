@@ -1,0 +1,259 @@
+"""The report: what was trained, how it went, what came of it, and sentences to look at, from run folders alone."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+
+import spigot
+from spigot.evaluation.analysis import analyse
+from spigot.report.accounts import account_markup, with_annotation
+from spigot.report.explore import Answers, answers, explorer
+from spigot.report.figure1 import figure1_interactive, figure1_script
+from spigot.report.findings import finding_tables
+from spigot.report.material import Experiment, Run, experiments, read_run
+from spigot.report.page import Page, Section, environment, source
+from spigot.report.results import curve_section, result_tables, speed_section
+from spigot.training import checkpoint
+
+SENTENCES = 100
+"""How many sentences a report shows unless told otherwise."""
+
+_ACCOUNTS = 5  # training sentences whose gradients are shown
+_TASKS = {
+    "parsing": "semantic dependency parsing with syntactic trees inside",
+    "classification": "sentence classification with structures inside",
+}
+
+
+def report(
+    runs: Sequence[Path],
+    *,
+    sentences: int = SENTENCES,
+    baseline: Path | None = None,
+    told: Callable[[str], None] = lambda what: None,
+) -> Page:
+    """Make a report on finished runs.
+
+    Runs that were judged by the same sentences are compared with each other; those that differ only in their seed are
+    one system. Nothing is read but the run folders.
+
+    Args:
+        runs: The run folders.
+        sentences: How many sentences of the development data to show for each experiment.
+        baseline: The run whose system the others are compared with; by default the pipeline, or else the first.
+        told: Called with a few words before each piece of work.
+
+    Returns:
+        The page; `spigot.report.page.render` makes it text.
+
+    Raises:
+        FileNotFoundError: If a folder holds no finished run.
+        ValueError: If there are no runs, or a file of one is damaged.
+
+    Example:
+        >>> report([])
+        Traceback (most recent call last):
+        ValueError: there are no runs to report on; give one run folder or more.
+    """
+    if sentences < 0:
+        raise ValueError(f"sentences is {sentences}; it must be 0 or more.")
+    found = experiments([read_run(Path(run)) for run in runs], None if baseline is None else Path(baseline))
+    sections: list[Section] = []
+    data: dict[str, object] = {}
+    for number, experiment in enumerate(found):
+        key = f"e{number + 1}"
+        title = experiment.name if len(found) > 1 else ""
+        sections += _sections(experiment, key, title, sentences, data, told)
+    sections.append(_figure_section())
+    return Page(
+        title=_title(found),
+        lead=_lead(found),
+        sections=sections,
+        facts=_facts(found),
+        details=[
+            (f"Configuration of {run.path}", (run.path / checkpoint.CONFIG).read_text(encoding="utf-8"))
+            for experiment in found
+            for run in experiment.runs
+        ],
+        styles=[source("explore.css")],
+        scripts=[*([source("explore.js")] if data else []), figure1_script()],
+        data=data,
+    )
+
+
+def steps(runs: Sequence[Path]) -> int:
+    """About how often `report` calls `told`, for a bar.
+
+    Example:
+        >>> steps([Path("a"), Path("b")])
+        19
+    """
+    return 3 + len(runs) * (3 + _ACCOUNTS)
+
+
+def _sections(
+    experiment: Experiment,
+    key: str,
+    title: str,
+    count: int,
+    data: dict[str, object],
+    told: Callable[[str], None],
+) -> Iterator[Section]:
+    name = f"{title}: " if title else ""
+    told("results")
+    everyone, notes = _answers(experiment, told)
+    yield Section(
+        f"{name}results", tables=result_tables(experiment), notes=[*_sizes(experiment), *notes], key=f"{key}-results"
+    )
+    curves = curve_section(experiment, key)
+    if curves is not None:
+        yield curves
+    yield speed_section(experiment, {each.system.name: each.pace for each in everyone}, key)
+    if not everyone:
+        return
+    baseline = next((k for k, each in enumerate(everyone) if each.system == experiment.baseline), None)
+    if baseline is not None:
+        yield from _analysis_sections(everyone, baseline, key, told)
+    if count:
+        data[f"{key}-data"] = explorer(everyone, baseline, count, told)
+        yield _explorer_section(everyone, baseline, key)
+    accounts = _account_section(everyone, key, told)
+    if accounts is not None:
+        yield accounts
+
+
+def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[Answers], list[str]]:
+    """What the first run of each system says about the development data, and why some say nothing."""
+    everyone: list[Answers] = []
+    notes = []
+    for system in experiment.systems:
+        run = system.first
+        gold = run.gold("dev")
+        if gold is None:
+            notes.append(
+                f"{run.path} has no {run.gold_path('dev').name}, so {system.name} has no part in what follows; write "
+                f"it with spigot train --resume {run.path}."
+            )
+        elif not (run.path / checkpoint.MODEL).exists():
+            notes.append(f"{run.path} has no {checkpoint.MODEL}, so {system.name} has no part in what follows.")
+        elif everyone and [s.forms for s in gold] != [s.forms for s in everyone[0].gold]:
+            notes.append(
+                f"{run.gold_path('dev')} has other sentences than {everyone[0].system.first.gold_path('dev')}, so "
+                f"{system.name} has no part in what follows; train both on the same files."
+            )
+        else:
+            told(f"parsing with {system.name}")
+            everyone.append(answers(system, checkpoint.load(run.path), gold))
+    several = [system.name for system in experiment.systems if len(system.runs) > 1]
+    if several and everyone:
+        notes.append(f"Of {', '.join(several)} the sentences below are those of the first seed.")
+    return everyone, notes
+
+
+def _analysis_sections(
+    everyone: Sequence[Answers], baseline: int, key: str, told: Callable[[str], None]
+) -> Iterator[Section]:
+    first = everyone[baseline]
+    for number, each in enumerate(everyone):
+        if number == baseline:
+            continue
+        told(f"analysis of {each.system.name}")
+        analysis = analyse(each.gold, first.found, each.found, sample=0)
+        yield Section(
+            f"What changed: {each.system.name} against {first.system.name}",
+            ["On the development data: what differs between the two systems, and whether it helped."],
+            tables=list(finding_tables(analysis, first.system.name, each.system.name)),
+            key=f"{key}-changes-{number}",
+        )
+
+
+def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str) -> Section:
+    parsing = everyone[0].parser.config.task == "parsing"
+    markup = (
+        environment()
+        .get_template("explore.html")
+        .render(
+            key=f"{key}-data",
+            systems=[each.system.name for each in everyone],
+            baseline="" if baseline is None else everyone[baseline].system.name,
+            compared=baseline is not None,
+            classes=not parsing,
+        )
+    )
+    prose = "The semantic graph stands above the words, the tree below them, as far as a system has them."
+    return Section("Sentences", [prose], markup=markup, key=f"{key}-sentences")
+
+
+def _account_section(everyone: Sequence[Answers], key: str, told: Callable[[str], None]) -> Section | None:
+    """What the estimators did in training; of systems that train a structure through the end task."""
+    blocks = []
+    for each in everyone:
+        gold = each.system.first.gold("train")
+        if each.parser.config.is_joint and gold:
+            chosen = with_annotation(gold, each.parser, _ACCOUNTS)
+            blocks.append(account_markup(each.parser, each.system.name, chosen, told))
+    if not blocks:
+        return None
+    prose = [
+        "Training sentences, and what the gradient of the end task's loss does to the structure inside, with the "
+        "trained parameters. The circle is the structure that went forward (ẑ), the cross is where the step of the "
+        "gradient leads (p\u0302), the diamond is what the estimator makes of it (z\u0303): STE keeps the step, SPIGOT "
+        "projects it back between 0 and 1. What went on to the scores is ẑ − z\u0303. The drawing shows SPIGOT's move."
+    ]
+    return Section("What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator")
+
+
+def _figure_section() -> Section:
+    return Section("Figure 1, to be moved by hand", markup=figure1_interactive(script=False), key="figure1")
+
+
+def _title(found: Sequence[Experiment]) -> str:
+    return " and ".join(dict.fromkeys(experiment.name for experiment in found))
+
+
+def _lead(found: Sequence[Experiment]) -> str:
+    parts = []
+    for experiment in found:
+        names = ", ".join(system.name for system in experiment.systems)
+        runs = sum(len(system.runs) for system in experiment.systems)
+        what = f"{_TASKS[experiment.task]}: {names} ({runs} run{'s' if runs > 1 else ''})."
+        parts.append(f"{experiment.name}: {what}" if len(found) > 1 else what[0].upper() + what[1:])
+    return " ".join(parts)
+
+
+def _sizes(experiment: Experiment) -> Iterator[str]:
+    """How much there was to learn from, and to be judged by."""
+    run = experiment.systems[-1].first
+    trained = []
+    for task in dict.fromkeys(step["task"] for step in run.steps if step["task"] != "pruner"):
+        by_epoch: dict[tuple[str, int], int] = {}
+        for step in run.steps:
+            if step["task"] == task:
+                place = step["phase"], step["epoch"]
+                by_epoch[place] = by_epoch.get(place, 0) + step["sentences"]
+        kind = {"syntax": "trees", "semantics": "graphs", "classifier": "classes"}.get(task, task)
+        trained.append(f"{max(by_epoch.values()):,} with {kind}")
+    if trained:
+        yield f"Training sentences in an epoch: {', '.join(trained)}."
+    judged = [f"{run.scores[part]['sentences']:,} {part}" for part in run.parts if "sentences" in run.scores[part]]
+    if judged:
+        yield f"Sentences of the end task to be judged by: {', '.join(judged)}."
+
+
+def _facts(found: Sequence[Experiment]) -> list[tuple[str, str]]:
+    every: list[Run] = [run for experiment in found for run in experiment.runs]
+    seeds = sorted({run.config.seed for run in every})
+    command = shlex.join(["spigot", "report", *(str(run.path) for run in every)])
+    facts = [
+        ("made by", f"spigot {spigot.__version__}, {spigot.native.status()}"),
+        ("with", f"Python {sys.version.split()[0]}, torch {torch.__version__}, {torch.get_num_threads()} threads"),
+        ("again", command),
+        ("seeds", ", ".join(map(str, seeds))),
+    ]
+    for run in every:
+        again = shlex.join(["spigot", "train", str(run.path / checkpoint.CONFIG), "--out", f"runs/{run.name}"])
+        facts.append((run.name, again))
+    return facts
