@@ -1,7 +1,9 @@
-"""The parsers, the classifier, and how one stands inside the other."""
+"""The parsers, the classifier, how one stands inside the other, and a look at what they decide."""
 
 from spigot.models.classifier import Classifier
-from spigot.models.joint import AbstractJoint, Answer, JointClassifier, JointParser, estimator, joint_model
+from spigot.models.constraints import Constraints, Infeasible, Limits
+from spigot.models.inspection import Account, Alternative, ArcScore, Inspection, PartAccount, account, inspect
+from spigot.models.joint import AbstractJoint, Answer, Evidence, JointClassifier, JointParser, estimator, joint_model
 from spigot.models.parser import Parser
 from spigot.models.pruning import ArcPruner, SeenArcs
 from spigot.models.semantics import SemanticParser
@@ -9,15 +11,26 @@ from spigot.models.syntax import SyntacticParser
 
 __all__ = [
     "AbstractJoint",
+    "Account",
+    "Alternative",
     "Answer",
     "ArcPruner",
+    "ArcScore",
     "Classifier",
+    "Constraints",
+    "Evidence",
+    "Infeasible",
+    "Inspection",
     "JointClassifier",
     "JointParser",
+    "Limits",
     "Parser",
+    "PartAccount",
     "SeenArcs",
     "SemanticParser",
     "SyntacticParser",
+    "account",
     "estimator",
+    "inspect",
     "joint_model",
 ]
