@@ -7,7 +7,7 @@ from typing import Literal
 
 from spigot.cli.analysis_tables import print_analysis, print_overview
 from spigot.cli.answers import Enhanced, answers, format_beside, read_answers, read_gold
-from spigot.cli.console import AsJson, Flag, FormatName, Skipped, counted, print_json, say, use_threads
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, counted, print_json, progress, say, use_threads
 from spigot.data.formats import FormatError
 from spigot.data.sentence import Sentence
 
@@ -84,11 +84,11 @@ def analyse(
         gold = _with_trees(gold, trees, format, file, hook)
     with use_threads(threads):
         found = [answers(side, gold, file=file, format=format, enhanced=graph, skip_bad=hook) for side in systems]
-    before = found[0]
+    pairs = list(zip(systems[1:], found[1:], strict=True))
     results = {
         str(system): analysed(
             gold,
-            before,
+            found[0],
             answer,
             against=against,
             sample=sample,
@@ -96,7 +96,7 @@ def analyse(
             samples=samples,
             seed=seed,
         )
-        for system, answer in zip(systems[1:], found[1:], strict=True)
+        for system, answer in progress(pairs, "comparing", total=len(pairs))
     }
     if as_json:
         print_json({"first": first, "file": file, "results": results, "skipped": skipped.count})
