@@ -14,7 +14,7 @@ from spigot.report.glyphs import ems, shorten, visible
 from spigot.report.layout import LONGEST, Layout, Line, Metrics, Span, layout
 from spigot.report.marks import LABEL, MEANINGS, SIGNS, STYLE, TAG, WORD, Mark, own_colours
 
-__all__ = ["STYLE", "Drawing", "DrawnArc", "Mark", "caption", "describe", "drawing", "legend", "svg"]
+__all__ = ["STYLE", "Drawing", "DrawnArc", "Mark", "caption", "describe", "drawing", "legend", "marks_of", "svg"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ def _words(sentence: Sentence) -> str:
 def _graph(sentence: Sentence) -> list[_Arc] | None:
     if sentence.graph is None:
         return None
-    return [*map(tuple, sentence.graph.arcs), *((0, top, "TOP") for top in sentence.graph.tops)]
+    return [*sentence.graph.arcs, *((0, top, "TOP") for top in sentence.graph.tops)]
 
 
 def _tree(sentence: Sentence) -> list[_Arc] | None:
@@ -183,6 +183,17 @@ def caption(arc: DrawnArc) -> str:
     """
     label = shorten(visible(arc.label), LONGEST) if arc.label and arc.start else ""
     return "\u2009".join(filter(None, (SIGNS[arc.mark], label)))  # a thin space
+
+
+def marks_of(drawing: Drawing) -> list[Mark]:
+    """The marks that occur in a drawing, for its legend.
+
+    Example:
+        >>> marks_of(Drawing(("Rain", "fell"), below=(DrawnArc(0, 2, mark="wrong"), DrawnArc(2, 1, mark="right"))))
+        ['right', 'wrong']
+    """
+    order = list(SIGNS)
+    return sorted({arc.mark for arc in (*drawing.above, *drawing.below)}, key=order.index)
 
 
 def describe(drawing: Drawing, arc: DrawnArc) -> str:
@@ -270,7 +281,7 @@ def legend(marks: Iterable[Mark] = get_args(Mark)) -> str:
         (1, True)
     """
     items = "".join(
-        f'<span><svg class="arcs" width="58" height="30" viewBox="0 0 58 30" aria-hidden="true">{_sample(mark)}</svg>'
+        f'<span><svg class="arcs" width="58" height="34" viewBox="0 0 58 34" aria-hidden="true">{_sample(mark)}</svg>'
         f"{MEANINGS[mark]}</span>"
         for mark in marks
     )
@@ -336,24 +347,24 @@ def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, 
 
 
 def _sample(mark: Mark) -> str:
-    """An arc by itself, 58 wide and 30 tall."""
-    return f'<g class="arc {mark}">{_bracket(Line(1, 8, 50, 29), SIGNS[mark], 28, -_STEP, hit=False)}</g>'
+    """An arc by itself, 58 wide and 34 tall."""
+    return f'<g class="arc {mark}">{_bracket(Line(1, 8, 50, 29), SIGNS[mark], 33, -_STEP, hit=False)}</g>'
 
 
 def _legend_inside(drawing: Drawing, top: float) -> tuple[str, float, float]:
     """The legend of a file of its own, with its width and height; nothing where nothing is compared."""
-    found = {arc.mark for arc in (*drawing.above, *drawing.below)}
-    if found <= {"plain"}:
+    marks = marks_of(drawing)
+    if marks in ([], ["plain"]):
         return "", 0.0, 0.0
     x, parts = 0.0, []
-    for mark in (mark for mark in SIGNS if mark in found):
+    for mark in marks:
         meaning = MEANINGS[mark]
         parts.append(
             f'<g transform="translate({x:.0f} {top:.0f})">{_sample(mark)}'
-            f'<text class="key" x="62" y="20">{meaning}</text></g>'
+            f'<text class="key" x="62" y="24">{meaning}</text></g>'
         )
         x += 62 + ems(meaning) * 12 + 18
-    return "".join(parts), x + _MARGIN, 30 + _MARGIN
+    return "".join(parts), x + _MARGIN, 34 + _MARGIN
 
 
 def _escape(text: str) -> str:

@@ -7,10 +7,10 @@ that has them; a file that does says so in its first line.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from spigot.report.arcs import Drawing, DrawnArc, caption
+from spigot.report.arcs import Drawing, DrawnArc, caption, marks_of
 from spigot.report.glyphs import ems, visible
 from spigot.report.layout import Line, Metrics, Span, layout
-from spigot.report.marks import SIGNS, Mark
+from spigot.report.marks import Mark
 
 # In points: sizes of letters, and the measures of arcs.
 _WORD, _TAG, _LABEL = 11.0, 7.5, 8.0
@@ -142,8 +142,7 @@ def _picture(drawing: Drawing) -> Iterator[str]:
 
 def _opening(drawing: Drawing, scale: float) -> Iterator[str]:
     """Colours and styles, of those marks that occur."""
-    used = {arc.mark for arc in (*drawing.above, *drawing.below)}
-    marks = [mark for mark in SIGNS if mark in used]
+    marks = marks_of(drawing)
     yield from (rf"\definecolor{{arc{mark}}}{{HTML}}{{{_COLOURS[mark]}}}" for mark in marks)
     yield r"\begin{tikzpicture}[x=1pt, y=1pt,"
     yield f"  word/.style={{anchor=base, inner sep=0pt, {_font(_WORD * scale)}}},"
