@@ -24,7 +24,7 @@ _PAGE = re.compile("[\f\x1c\x1d\u2029]")
 _BULLET = re.compile(r"[-*+\u2022\u00b7\u25aa\u25e6\u2023\u2013\u2014\u25cf\u25a0]|\(?(?:\d{1,3}|[a-zA-Z])\)|\d{1,3}\.")
 _BEFORE_WORD = re.compile(r"[^\w\s]*")
 _GLUED = re.compile(r"[a-z]{2,}[.!?]+[A-Z][a-z]|[a-z]{2,}[.!?]+[AI]$|[a-z]{2,}\.[a-z]{2,}")
-_OFTEN_LAST = frozenset("etc a.m p.m ph.d m.d b.a m.a jr sr inc co corp ltd llc".split())
+_OFTEN_LAST = ("etc", "a.m", "p.m")
 
 
 def line_breaks(space: str) -> int:
@@ -95,7 +95,7 @@ def ends(forms: Sequence[str], spaces: Sequence[str], following: str) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _adds_nothing(stretch: str) -> bool:
-    """Whether a stretch can only belong to the sentence before it: an emoticon, a closing bracket, another full stop."""
+    """Whether a stretch can only belong to the sentence before it: an emoticon, a bracket, another full stop."""
     return _FACE.fullmatch(stretch) is not None or _TRAILING.issuperset(stretch)
 
 
@@ -108,9 +108,7 @@ def _ends_with(abbreviation: str, following: str) -> bool:
     opens = word.lower() in STARTERS and (len(word) > 1 or word in "IA")
     if len(low) == 1:
         return abbreviation == "I" or (opens and len(word) > 1)
-    if low in _OFTEN_LAST and low not in ("jr", "sr"):
-        return opens or low in ("etc", "a.m", "p.m")
-    return opens
+    return opens or low in _OFTEN_LAST
 
 
 def is_numbered(word: str, following: str) -> bool:

@@ -8,11 +8,12 @@ neither memory nor a parser, whose time grows with the cube of the length, is at
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from spigot.data.boundaries import FINAL, ends, inner_ends, is_numbered, last_word, line_breaks
 from spigot.data.sentence import Sentence
+from spigot.data.spacing import Spacing, detokenise
 from spigot.data.tokens import SPACE, split, tokenise
 
 __all__ = ["LONGEST", "Spacing", "Splitter", "detokenise", "sentences", "tokenise"]
@@ -24,54 +25,6 @@ _STRETCH = re.compile(rf"([^{SPACE}]*)([{SPACE}]+)")
 _WIDEST = 1000  # characters of text without space; more is cut
 _PIECE = 1 << 16
 _SOFT = frozenset(",;:-\u2013\u2014\u3001\uff0c\u060c")
-
-
-@dataclass(frozen=True, slots=True)
-class Spacing:
-    r"""The white space of a sentence, kept as its `source`: with the forms, it is the text.
-
-    Attributes:
-        before: What stands before the first token, if no sentence has it already.
-        after: What follows each token, up to the next one.
-
-    Example:
-        >>> next(sentences("It's  late.\n")).source
-        Spacing(before='', after=('', '  ', '', '\n'))
-    """
-
-    before: str
-    after: tuple[str, ...]
-
-
-def detokenise(found: Sentence | Iterable[Sentence]) -> str:
-    r"""The text that sentences came from, to the last character.
-
-    Args:
-        found: A sentence, or all those of a text, from `sentences`.
-
-    Raises:
-        ValueError: A sentence did not come from plain text.
-
-    Example:
-        >>> detokenise(sentences("Rain fell.  It's late.\n"))
-        "Rain fell.  It's late.\n"
-    """
-    if isinstance(found, Sentence):
-        found = [found]
-    return "".join(part for sentence in found for part in _parts(sentence))
-
-
-def _parts(sentence: Sentence) -> Iterator[str]:
-    spacing = sentence.source
-    if not isinstance(spacing, Spacing):
-        raise ValueError(
-            f"sentence {' '.join(sentence.forms[:8])!r} has no record of its white space; "
-            "give sentences of spigot.data.raw.sentences."
-        )
-    yield spacing.before
-    for form, space in zip(sentence.forms, spacing.after, strict=True):
-        yield form
-        yield space
 
 
 def sentences(
@@ -265,8 +218,3 @@ def _part_full_stop(forms: list[str], spaces: list[str]) -> None:
 def _sticks(character: str) -> bool:
     """Whether a character belongs to the one before it."""
     return unicodedata.category(character)[0] == "M" or character in "\u200c\u200d"
-
-
-def text_of(forms: Sequence[str], after: Sequence[str]) -> str:
-    """The text of tokens on one line: one space wherever there is white space."""
-    return "".join(form + (" " if space else "") for form, space in zip(forms, after, strict=True)).rstrip(" ")

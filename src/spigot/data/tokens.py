@@ -17,7 +17,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from spigot.data.abbreviations import FILES, HOSTS, MONTHS, OTHERS, PREFIXES, TITLES, WORDS
+from spigot.data.abbreviations import FILES, HOSTS, MONTHS, OTHERS, PREFIXES, TITLES, WORDS, words
 
 SPACE = r"\s\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
 """What stands between words, as the inside of a character class: white space, and signs that print nothing."""
@@ -26,6 +26,7 @@ CLOSERS = "\"'\u2019\u201d\u00bb)]}\u300d\u300f\uff09\u3011\u300b\u3009"
 """What may follow the end of a sentence and still belongs to it."""
 
 _MARK, _HAN = "\u00aa", "\ue000"  # how `_Shadow` writes marks (a letter) and Chinese characters (no letter)
+_MODIFIERS = "\ufe0e\ufe0f\u200d\u20e3"
 _APOSTROPHE = "['\u2019\u2018`\u00b4]"
 _LETTER, _ALNUM = r"[^\W\d_]", r"[^\W_]"
 _NUMBER = r"\d+(?:[.,:/]\d+)*+"
@@ -49,7 +50,7 @@ _KINDS = (
     rf"(?<![\w.-])(?:\w[\w-]*+\.)+(?:{_any_of(HOSTS)})(?![\w@])(?:/\S*[\w/=&#])?",
     rf"(?<![\w#%&~+.-])[\w#%!&~+-]++(?:\.[\w#%!&~+-]++)*?\.(?:{_any_of(FILES)})(?!\w)",
     r"(?<![\w.])[a-z]{2,}(?:\.[a-z]+){2,}(?![\w.])",  # newsgroups
-    r"(?<![\w@])@\w+",  # handles
+    r"(?<![\w@])@(?=[^\W\d])\w+",  # handles
     r"(?<![\w&#])#(?=[^\W\d_])\w+",  # hashtags
     r"[0-9#*]\ufe0f?\u20e3",  # keycaps
     r"[\U0001f1e6-\U0001f1ff]{2}",  # flags
@@ -57,15 +58,17 @@ _KINDS = (
     r"(?<![\w:;=])[<>]?[:;=][-o^'*]?(?:[)(\]\[}{|/\\*]+|[DPpOo3Xx](?!\w))(?![\w/])",  # emoticons
     r"(?<!\w)xD+(?!\w)|</?3+(?!\d)|(?<!\w)\^[_.-]*\^|(?<!\w)-_+-|(?<!\w)\([-o^']?[:;=](?!\w)",
     r"(?<![\w.-])\+?\d{1,4}(?:-\d{2,4}){2,}(?![\w-])|(?<![\w.-])\d{1,2}(?:-\d{1,2})-\d{2,4}(?![\w-])",  # dates,
-    r"(?<![\w.-])x?(?:\d|\d{3})-\d{4}(?![\w-])|(?<![\w.-])\d{3}/\d{3}-\d{4}(?![\w-])|(?<![\w.-])\d{5}-\d{4}(?![\w-])",  # phones
+    r"(?<![\w.-])x?(?:\d|\d{3})-\d{4}(?![\w-])|(?<![\w.-])\d{3}/\d{3}-\d{4}(?![\w-])",  # telephones,
+    r"(?<![\w.-])\d{5}-\d{4}(?![\w-])",  # postcodes
     rf"(?<![\w.])\+?{_NUMBER}(?:st|nd|rd|th|s|{_APOSTROPHE}s)?(?!\w)",  # numbers
     rf"(?<!\w){_APOSTROPHE}\d\ds?(?!\w)|(?<!\w)\.\d+(?!\w)",
     rf"(?<![\w.]){_NUMBER}(?=(?:{_UNITS})(?!\w))",
-    rf"(?<!\w)(?:{_LETTER}\.)+{_LETTER}(?![\w.])|(?<!\w)(?:{_LETTER}\.){{2,}}(?!\w)|(?<!\w)ph\.d\.?(?!\w)",  # U.S., e.g.
+    rf"(?<!\w)(?:{_LETTER}\.)+{_LETTER}(?![\w.])|(?<!\w)(?:{_LETTER}\.){{2,}}(?!\w)",  # U.S.
+    r"(?<!\w)ph\.d\.?(?!\w)",
     rf"(?<!\w){_LETTER}{{1,4}}+(?:&{_LETTER}{{1,3}}(?!\w))+",  # R&D
     r"(?<!\w)w/o?(?!\w)|(?<![\w/])[a-z]/[a-z](?![\w/])",
     r"(?<!\w)U[SK]?\$",
-    rf"{_APOSTROPHE}(?:tis|twas|em|til|cause|n)(?!\w)|(?<=\w){_APOSTROPHE}(?:s|m|d|re|ve|ll)(?!\w)",  # 'em, AT&T's
+    rf"{_APOSTROPHE}(?:tis|twas|em|til|cause|n)(?!\w)|{_APOSTROPHE}(?:s|m|d|re|ve|ll)(?!\w)",  # 'em, AT&T's
     rf"{_ALNUM}(?:[\w\u00ad\u200c\u200d]|{_APOSTROPHE}(?={_ALNUM})|\$(?={_LETTER}))*+",  # words
     r"[.!?\u2026\u061f]{2,}",  # runs of signs
     r"-+>|<-+|=+>|<=+|>=|__+",
@@ -80,21 +83,14 @@ _WHOLE = {
     **{f"{verb}nt": len(verb) for verb in _NEGATED.split()},
     **{word: len(word) - 1 for word in ("im", "thats", "whats", "theres", "heres", "hes", "shes", "lets", "wheres")},
     **{word: len(word) - 2 for word in ("ive", "youre", "theyre", "youve", "weve", "theyve", "youll", "theyll")},
-    **{
-        "cannot": 3,
-        "gonna": 3,
-        "wanna": 3,
-        "gotta": 3,
-        "outta": 3,
-        "sorta": 4,
-        "gimme": 3,
-        "lemme": 3,
-        "'tis": 2,
-        "'twas": 2,
-    },
+    **dict.fromkeys(("cannot", "gonna", "wanna", "gotta", "outta", "gimme", "lemme"), 3),
+    "'tis": 2,
+    "'twas": 2,
 }
 """Words that are two, with the length of the first."""
 _ABBREVIATIONS = (TITLES | MONTHS | OTHERS) - WORDS
+_CAPITALISED = TITLES | MONTHS
+_BEFORE_NUMBERS = words("anti mid non post pre sub")
 
 
 class _Shadow(dict[int, str]):
@@ -103,9 +99,9 @@ class _Shadow(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         shown = character
-        if unicodedata.category(character)[0] == "M" and character not in "\ufe0e\ufe0f\u20e3":
+        if unicodedata.category(character)[0] == "M" and character not in _MODIFIERS:
             shown = _MARK
-        elif 0x2E80 <= code and unicodedata.name(character, "").startswith(("CJK UNIFIED", "CJK COMPAT", "KANGXI")):
+        elif code >= 0x2E80 and unicodedata.name(character, "").startswith(("CJK UNIFIED", "CJK COMPAT", "KANGXI")):
             shown = _HAN
         elif character in (_MARK, _HAN):
             shown = "x" if character == _MARK else "\ue001"
@@ -159,14 +155,10 @@ def split(stretch: str, hyphens: bool = True, cannot: bool = True) -> tuple[str,
     for match in _TOKEN.finditer(shadow):
         start, end = match.span()
         form = stretch[start:end]
-        if (
-            found
-            and shadow[start] == _MARK
-            and not shadow[start - 1].isalnum()
-            or shadow[start] in "\ufe0e\ufe0f\u200d\u20e3"
-        ):
+        first = shadow[start]
+        if found and (first in _MODIFIERS or (first == _MARK and not shadow[start - 1].isalnum())):
             # A mark on what is no letter, or a sign that changes the one before it.
-            found[-1:] = ["".join(found[-1:]) + form]
+            found[-1] += form
         elif form == "." and found and is_abbreviation(found[-1]):
             found[-1] += form
         elif form[0].isalnum() or form[0] in "'\u2019":
@@ -183,7 +175,10 @@ def is_abbreviation(word: str) -> bool:
         >>> is_abbreviation("Corp"), is_abbreviation("J"), is_abbreviation("corpus")
         (True, True, False)
     """
-    return word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word.isupper())
+    low = word.lower()
+    if low in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word.isupper()):
+        return True
+    return word[:1].isupper() and low in _CAPITALISED
 
 
 def _word(form: str, cannot: bool) -> list[str]:
@@ -210,10 +205,14 @@ def _hyphenated(tokens: list[str], hyphens: bool) -> list[str]:
         between = (
             form == "-" and joined and k + 1 < len(tokens) and joined[-1][-1].isalnum() and tokens[k + 1][0].isalnum()
         )
-        if between and (not hyphens or (joined[-1].lower() in PREFIXES and tokens[k + 1][0].isalpha())):
+        if between and (not hyphens or _is_prefix(joined[-1].lower(), tokens[k + 1])):
             joined[-1] += form + tokens[k + 1]
             k += 2
         else:
             joined.append(form)
             k += 1
     return joined
+
+
+def _is_prefix(word: str, following: str) -> bool:
+    return word in (PREFIXES if following[0].isalpha() else _BEFORE_NUMBERS)
