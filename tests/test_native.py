@@ -295,7 +295,7 @@ def test_package_built_without_a_compiler(tmp_path: Path) -> None:
     assert "not built" in run("-S", "-m", "spigot", "--version", **isolated)
     run(
         *("-S", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=", "-n", "0"),
-        *("--jaxtyping-packages=spigot,beartype.beartype", "-k", "float64 and not Perturbed and not IMLE and not Program"),
-        "tests/test_conformance.py",
+        *("--jaxtyping-packages=spigot,beartype.beartype", "tests/test_conformance.py"),
+        *("-k", "float64 and not Perturbed and not IMLE and not Program"),
         **isolated,
     )

@@ -24,6 +24,7 @@ def test_a_run_has_everything(trained):
         "steps.jsonl",
         "scores.json",
         *(f"predictions.{part}.{kind}" for part in ("dev", "id", "ood") for kind in ("sdp", "conllu")),
+        *(f"gold.{part}.jsonl" for part in ("train", "dev", "id", "ood")),
     }
     scores = json.loads((trained / "scores.json").read_text(encoding="utf-8"))
     assert set(scores) == {"dev", "id", "ood", "dev trees", "id trees", "ood trees"}

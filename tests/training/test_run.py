@@ -69,6 +69,7 @@ def test_a_run_folder_holds_all_that_is_needed(data: Path, tmp_path: Path) -> No
         "steps.jsonl",
         "scores.json",
         *(f"predictions.{name}.{end}" for name in ("dev", "id") for end in ("sdp", "conllu")),
+        *(f"gold.{name}.jsonl" for name in ("train", "dev", "id")),
     }
     assert read_config(out) == chosen
     logged = [json.loads(line) for line in (out / "steps.jsonl").read_text().splitlines()]
