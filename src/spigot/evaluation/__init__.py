@@ -1,7 +1,12 @@
-"""Scores of trees, graphs, tags and classes, and how sure one can be of them."""
+"""Scores of trees, graphs, tags and classes, how sure one can be of them, and what differs between two systems."""
 
+from spigot.evaluation.analysis import Analysis, Group, Paired, analyse
+from spigot.evaluation.breakdowns import Breakdown, Row
+from spigot.evaluation.changes import Cell, GraphChanges, HeadChanges, Kind, LabelChanges, RoleChanges
 from spigot.evaluation.counts import Counts, Measure, Score
+from spigot.evaluation.examples import Answer, Example
 from spigot.evaluation.induced import Induced, Profile, changed, describe
+from spigot.evaluation.joined import add_trees
 from spigot.evaluation.labels import ClassScores, LabelScores, score_labels
 from spigot.evaluation.metrics import (
     PUNCTUATION_TAGS,
@@ -21,18 +26,33 @@ from spigot.evaluation.trivial import flat, left_branching, random_trees, right_
 
 __all__ = [
     "PUNCTUATION_TAGS",
+    "Analysis",
+    "Answer",
+    "Breakdown",
+    "Cell",
     "ClassScores",
     "Comparison",
     "Counts",
+    "Example",
+    "GraphChanges",
     "GraphScores",
+    "Group",
+    "HeadChanges",
     "Induced",
     "Interval",
+    "Kind",
+    "LabelChanges",
     "LabelScores",
     "Measure",
+    "Paired",
     "Profile",
+    "RoleChanges",
+    "Row",
     "Score",
     "TreeScores",
     "accuracy",
+    "add_trees",
+    "analyse",
     "bootstrap",
     "changed",
     "describe",
