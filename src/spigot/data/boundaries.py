@@ -15,9 +15,7 @@ _ENDS = frozenset(".!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362\u203c\u2047\u20
 _WIDE = frozenset("\u3002\uff01\uff0e\uff1f\uff61")  # no space follows them
 _CLOSERS = frozenset(CLOSERS)
 _TRAILING = (_CLOSERS | _ENDS) - frozenset("\"'\u2019")
-_FACE = re.compile(rf"[<>]?[:;=][-o^'*]?[]()[DPp|/\\]+|\([-o^']?[:;=]|</?3+|xD+|{EMOJI}.*", re.IGNORECASE)
-FINAL = _ENDS | _CLOSERS | frozenset("/\\|<([=:;DdPp3\ufe0f")
-"""The last characters of tokens that a sentence may end in; those of emoticons are among them, emoji are not."""
+_FACE = re.compile(rf"[<>]?[:;=][-o^'*]?[]()[DPp|/\\]+|\([-o^']?[:;=]|</?3+|{EMOJI}.*", re.IGNORECASE)
 
 _LINE = re.compile("\r\n|[\n\r\v\x85\u2028]")
 _PAGE = re.compile("[\f\x1c\x1d\u2029]")

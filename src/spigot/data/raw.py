@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from spigot.data.boundaries import FINAL, ends, inner_ends, is_numbered, last_word, line_breaks
+from spigot.data.boundaries import ends, inner_ends, is_numbered, last_word, line_breaks
 from spigot.data.sentence import Sentence
 from spigot.data.spacing import Spacing, detokenise
 from spigot.data.tokens import SPACE, split, tokenise
@@ -24,6 +24,7 @@ LONGEST = 250
 _STRETCH = re.compile(rf"([^{SPACE}]*)([{SPACE}]+)")
 _WIDEST = 1000  # characters of text without space; more is cut
 _PIECE = 1 << 16
+_BETWEEN = ((), (" ",), ("", " "))  # what follows the tokens of a word, by their number
 _SOFT = frozenset(",;:-\u2013\u2014\u3001\uff0c\u060c")
 
 
@@ -102,11 +103,30 @@ class Splitter:
         text = self._rest + piece if self._rest else piece
         found: list[Sentence] = []
         end = 0
+        forms, spaces, hyphens, cannot = self._forms, self._spaces, self.hyphens, self.cannot
+        words = not (self.lines or self.tokenised)
         for match in _STRETCH.finditer(text):
             stretch, space = match.groups()
-            if len(stretch) > _WIDEST:
-                stretch = self._cut(stretch, found)
-            self._take(stretch, space, found)
+            if (
+                # A word after a word. Most are, and nothing can end between them, so that they need no closer look.
+                space == " "
+                and words
+                and forms
+                and spaces[-1] == " "
+                and forms[-1].isalnum()
+                and stretch.isalpha()
+                and stretch.isascii()
+                and len(stretch) <= _WIDEST
+            ):
+                tokens = split(stretch, hyphens, cannot)
+                forms += tokens
+                spaces += _BETWEEN[len(tokens)]
+                if len(forms) >= LONGEST:
+                    self._shorten(found)
+            else:
+                if len(stretch) > _WIDEST:
+                    stretch = self._cut(stretch, found)
+                self._take(stretch, space, found)
             end = match.end()
         self._rest = self._cut(text[end:], found)
         return found
@@ -160,8 +180,7 @@ class Splitter:
         space = self._spaces[-1]
         if self.lines:
             return line_breaks(space) > 0
-        last = self._forms[-1][-1]
-        if space == " " and last.isascii() and last not in FINAL:  # as between most words
+        if space == " " and self._forms[-1].isalnum():
             return False
         if not space:  # in the middle of a stretch that was cut
             return False
