@@ -100,7 +100,8 @@ class Conventions:
             low = form.lower()
             other = spellings.get(low)
             if low in self.opening:
-                opens = not quoted if bool(after[k]) == (k == 0 or bool(after[k - 1])) else not after[k]
+                apart, follows = k == 0 or bool(after[k - 1]), k + 1 < len(forms) and not after[k]
+                opens = follows if apart == follows else not quoted
                 quoted = opens
                 other = self.opening[low] if opens else other
             told.append(form if other is None else other.upper() if form.isupper() else other)

@@ -1,0 +1,293 @@
+"""Plain text: what is a word, what is a sentence, and that nothing is lost on the way."""
+
+import io
+import itertools
+import tracemalloc
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spigot.data.conll import ConllSource
+from spigot.data.conventions import Conventions
+from spigot.data.decoding import Decoder
+from spigot.data.files import FormatError
+from spigot.data.formats import read, write
+from spigot.data.raw import LONGEST, Splitter, detokenise, sentences, tokenise
+from spigot.data.reading import Reader
+from spigot.data.sentence import Sentence
+from spigot.data.spacing import Spacing, with_text
+from spigot.data.vocab import Vocab
+
+# Signs with a meaning to the tokeniser, and characters that break careless ones: lone surrogates, NUL, marks, joiners.
+_SIGNS = st.sampled_from(
+    [*".,;:!?'\"-/()[]$%#@&_*\n\r\t\f\v \x00\x85\xa0\xad", "\r\n", "\n\n", "...", "n't", "'s", "cannot", "U.S.", "Mr.",
+     "Nov.", "No.", "12", "3.5", "http://a.b/c", "a@b.com", ":-)", "…", "’", "“", "\u0301", "\u200d", "\ufe0f",
+     "\ufeff", "\u200b", "\u2028", "\u2029", "\ud800", "👩", "🇳", "字", "。", "ب", "ि", "अ", "\U000e0041", "ª", "\ue000"]
+)  # fmt: skip
+_TEXT = st.lists(
+    st.one_of(_SIGNS, st.text(max_size=4), st.sampled_from(["The", "cat", "sat", "Bob"])), max_size=40
+).map("".join)
+
+
+def _forms(text: str | Iterable[str], **options: bool) -> list[tuple[str, ...]]:
+    return [sentence.forms for sentence in sentences(text, **options)]
+
+
+def _shown(text: str, **options: bool) -> str:
+    """Spaces between tokens, bars between sentences."""
+    return " | ".join(" ".join(forms) for forms in _forms(text, **options))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don't, won't, can’t.", "I do n't , wo n't , ca n’t ."),
+        ("It's Ann's; they'd've left", "It 's Ann 's ; they 'd 've left"),
+        ("She cannot. Gonna dont", "She can not . Gon na do nt"),
+        ("the boys' hats, O'Neil's too", "the boys ' hats , O'Neil 's too"),
+        ("'Twas 'em in the '90s", "'T was 'em in the '90s"),
+        ('"Yes," (he) [said]', '" Yes , " ( he ) [ said ]'),
+        ("$1,000.50, €5 and 12.5% of US$3", "$ 1,000.50 , € 5 and 12.5 % of US$ 3"),
+        ("on 03/04/2021, 2021-03-04 at 10:30pm", "on 03/04/2021 , 2021-03-04 at 10:30 pm"),
+        ("the 21st of the 1980s", "the 21st of the 1980s"),
+        ("see http://a.org/x?y=1, www.b.com.", "see http://a.org/x?y=1 , www.b.com ."),
+        ("mail jo.doe@x.co.uk or b.de!", "mail jo.doe@x.co.uk or b.de !"),
+        ("#fun by @jo, not #5", "#fun by @jo , not # 5"),
+        ("so :-) and ;) <3 :D!", "so :-) and ;) <3 :D !"),
+        ("well-known 15-year e-mail anti-war mid-1980s", "well - known 15 - year e-mail anti-war mid-1980s"),
+        ("call 555-1234 or 800-555-1234, rooms 4-12", "call 555-1234 or 800-555-1234 , rooms 4 - 12"),
+        ("wait... what?! no!!! --yes", "wait ... what ?! no !!! -- yes"),
+        ("R&D at AT&T's, and/or I/O", "R&D at AT&T 's , and / or I/O"),
+        ("the U.S. and e.g. a Ph.D. in notes.txt", "the U.S. and e.g. a Ph.D. in notes.txt"),
+        ("👍🏽 👩\u200d👩\u200d👧🇳🇴 1\ufe0f\u20e3", "👍🏽 👩\u200d👩\u200d👧 🇳🇴 1\ufe0f\u20e3"),
+        ("cafe\u0301s (\u0301", "cafe\u0301s (\u0301"),
+        ("किताब पढ़ो।", "किताब पढ़ो ।"),
+        ("مرحبا، كيف؟", "مرحبا ، كيف ؟"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+    ],
+)  # fmt: skip
+def test_tokens(text: str, expected: str) -> None:
+    assert " ".join(tokenise(text)) == expected
+
+
+def test_tokens_in_the_manner_of_the_penn_treebank() -> None:
+    assert tokenise("a well-made e-mail", hyphens=False) == ("a", "well-made", "e-mail")
+    assert tokenise("I cannot", cannot=False) == ("I", "cannot")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It rained. It stopped.", "It rained . | It stopped ."),
+        ("Mr. Poe met Dr. Lee. They left.", "Mr. Poe met Dr. Lee . | They left ."),
+        ("J. R. Poe of the U.S. Senate", "J. R. Poe of the U.S. Senate"),
+        ("He lives in the U.S. The rest do not.", "He lives in the U.S . | The rest do not ."),
+        ("At 5 p.m. Bob left. See No. 5.", "At 5 p.m . | Bob left . | See No. 5 ."),
+        ("He said no. 5 did not.", "He said no. 5 did not ."),
+        ("He said no. Five did not.", "He said no . | Five did not ."),
+        ("Nails, etc. are here, on Nov. 3, etc.", "Nails , etc. are here , on Nov. 3 , etc ."),
+        ("Well... maybe. Well... Maybe.", "Well ... maybe . | Well ... | Maybe ."),
+        ('"Stop!" he said. "Why?" Nobody knew.', '" Stop ! " he said . | " Why ? " | Nobody knew .'),
+        ("(It rained.) Then (it did.) more", "( It rained . ) | Then ( it did . ) more"),
+        ("Great! :) Thanks.", "Great ! :) | Thanks ."),
+        ("Pi is 3.14. See a.com/b.c now.", "Pi is 3.14 . | See a.com/b.c now ."),
+        ("A heading\n\nwrapped\nlines go\r\non.", "A heading | wrapped lines go on ."),
+        ("one\r\n\r\ntwo\ftwo\u2029three", "one | two | two | three"),
+        ("Buy:\n- milk\n- bread\n1. eggs", "Buy : | - milk | - bread | 1 . eggs"),
+        ("It is over.The next", "It is over . | The next"),
+        ("今天下雨。我们走吧！好。", "今 天 下 雨 。 | 我 们 走 吧 ！ | 好 。"),
+        ("وصل. ثم ذهب؟ نعم", "وصل . | ثم ذهب ؟ | نعم"),
+        ("so it goes. then it went! and so on", "so it goes . | then it went ! | and so on"),
+    ],
+)
+def test_sentences(text: str, expected: str) -> None:
+    assert _shown(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\ufeff", "\x00\x85 \u200b"])
+def test_no_words_no_sentence(text: str) -> None:
+    assert _forms(text) == []
+    assert tokenise(text) == ()
+
+
+def test_one_word() -> None:
+    assert _forms("Go") == [("Go",)]
+    assert _forms("\ufeffGo\x00\n") == [("Go",)]
+
+
+def test_lines_and_tokens_as_they_are() -> None:
+    text = "It 's mine . Yes .\n\ncan not do-it\nlast"
+    assert _shown(text, lines=True) == "It 's mine . Yes . | can not do - it | last"
+    assert _shown(text, lines=True, tokenised=True) == "It 's mine . Yes . | can not do-it | last"
+    assert _shown(text, tokenised=True) == "It 's mine . | Yes . | can not do-it last"
+
+
+@settings(max_examples=150, deadline=None)
+@given(_TEXT, st.booleans(), st.booleans(), st.booleans())
+def test_nothing_is_lost(text: str, lines: bool, tokenised: bool, hyphens: bool) -> None:
+    found = list(sentences(text, lines=lines, tokenised=tokenised, hyphens=hyphens))
+    assert all(found)
+    assert all(form and not form.isspace() for sentence in found for form in sentence.forms)
+    assert detokenise(found) == (text if found else "")
+    if not found:
+        assert tokenise(text) == ()
+
+
+@settings(max_examples=100, deadline=None)
+@given(_TEXT, st.lists(st.integers(0, 60), max_size=6))
+def test_pieces_make_no_difference(text: str, cuts: list[int]) -> None:
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[start:end] for start, end in itertools.pairwise(places)]
+    assert list(sentences(pieces)) == list(sentences(text)) == list(sentences(list(text)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(_TEXT)
+def test_tokens_stay_tokens(text: str) -> None:
+    """What was taken apart is not taken further apart, nor put together, when it comes as tokens on a line."""
+    found = list(sentences(text))
+    again = list(sentences("\n".join(" ".join(s.forms) for s in found), lines=True, tokenised=True))
+    assert [sentence.forms for sentence in again] == [sentence.forms for sentence in found]
+
+
+@settings(max_examples=100, deadline=None)
+@given(_TEXT)
+def test_white_space_goes_through_files(text: str) -> None:
+    found = [
+        sentence for sentence in sentences(text) if not any("\ud800" <= c < "\ue000" for c in "".join(sentence.forms))
+    ]
+    stream = io.StringIO()
+    write(map(with_text, found), stream, "conllu")
+    back = list(read(io.StringIO(stream.getvalue()), "conllu"))
+    assert [sentence.forms for sentence in back] == [sentence.forms for sentence in found]
+    assert detokenise(back) == detokenise(found)
+
+
+def test_marks_are_never_parted() -> None:
+    text = "e\u0301" * 3000 + " ok"
+    forms = [form for sentence in sentences(text) for form in sentence.forms]
+    assert not any(form.startswith("\u0301") for form in forms)
+    assert max(map(len, forms)) <= 1000
+
+
+def test_long_stretches_are_cut_where_it_hurts_least() -> None:
+    text = " ".join(f"word{k}{',' if k % 100 == 99 else ''}" for k in range(2000))
+    found = list(sentences(text))
+    assert max(map(len, found)) < LONGEST
+    assert all(sentence.forms[-1] == "," for sentence in found[:-1])
+    assert detokenise(found) == text
+    assert len(_forms(text, lines=True)) == 1
+    assert max(map(len, _forms("x-" * 2000))) < LONGEST
+
+
+def test_a_stream_takes_little_memory() -> None:
+    pieces = (f"It rained on day {k % 100} of the year. " for k in range(4_000))
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in sentences(pieces))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 4_000
+    assert peak < 200_000  # all the sentences would take ten times that
+
+
+def test_sentences_come_as_soon_as_their_line_ends() -> None:
+    splitter = Splitter(eager=True)
+    assert splitter.feed("It rai") == []
+    assert [s.forms for s in splitter.feed("ned.\nIt")] == [("It", "rained", ".")]
+    assert splitter.feed(" goes\non") == []
+    assert [s.forms for s in splitter.feed("\r\n\r\n")] == [("It", "goes", "on")]
+    assert splitter.feed("\n") == []
+    assert [s.forms for s in splitter.close()] == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(["It rained.", "Mr.", "Poe left!", "and so", "on", "\n", "\n\n", " "]), max_size=12))
+def test_haste_finds_the_same_sentences(parts: list[str]) -> None:
+    text = " ".join(parts)
+    splitter = Splitter(eager=True)
+    hasty = [sentence for piece in text for sentence in splitter.feed(piece)] + splitter.close()
+    assert [sentence.forms for sentence in hasty] == _forms(text)
+
+
+def test_detokenise_needs_white_space() -> None:
+    with pytest.raises(ValueError, match=r"sentence 'Rain fell' has no record of its white space"):
+        detokenise(Sentence(("Rain", "fell")))
+
+
+def test_multiword_tokens_give_their_text() -> None:
+    text = "# text = don't.\n1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No\n"
+    text += "".join(f"{k}\t{form}\t_\t_\t_\t_\t_\t_\t_\t_\n" for k, form in enumerate(("do", "n't", "."), 1))
+    (sentence,) = read(io.StringIO(text), "conllu")
+    assert detokenise(sentence) == "don't. "
+
+
+def test_what_has_no_white_space_is_left_alone() -> None:
+    plain = Sentence(("Rain",), source=ConllSource(True, 1))
+    assert with_text(plain) is plain
+
+
+def test_undecodable_bytes_are_named() -> None:
+    decoder = Decoder("notes.txt")
+    decoder.feed("Één\nzin\n".encode())
+    decoder.feed(b"caf\xe2\x82")
+    with pytest.raises(FormatError, match=r"notes\.txt:3: byte 0xe2, byte 14 of the input, is not UTF-8"):
+        decoder.feed(b"(")
+    with pytest.raises(FormatError, match="UTF-16"):
+        Decoder("x").feed("hi".encode("utf-16"))
+    unfinished = Decoder("x")
+    unfinished.feed(b"a\xc3")
+    with pytest.raises(FormatError, match="byte 2 of the input"):
+        unfinished.close()
+    replacing = Decoder("x", "replace")
+    assert replacing.feed(b"a\xffb\xc3") + replacing.close() == "a\ufffdb\ufffd"
+
+
+def test_batches_of_several_files(tmp_path: Path) -> None:
+    texts = {"a": "One. Two. Three", "b": "Four. Five.", "empty": ""}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    batches = list(Reader([tmp_path / f"{name}.txt" for name in texts], batch=2))
+    assert [[sentence.id for sentence in batch] for batch in batches] == [["a-1", "a-2"], ["a-3", "b-1"], ["b-2"]]
+    assert batches[1][0].forms == ("Three",)
+
+
+def test_text_is_told_in_the_manner_of_the_training_data() -> None:
+    told = Conventions.of(Vocab.of([Sentence(("“", "n’t", "’s", "”", "—", "…", "cannot", "-"))]))
+    assert (told.hyphens, told.cannot) == (True, False)
+    (sentence,) = sentences('He said "it\'s-- "so" and "do not" don\'t..."', lines=True)
+    assert " ".join(told.respell(sentence).forms) == "He said “ it ’s — “ so ” and “ do not ” do n’t … ”"
+    (spaced,) = sentences('a " b " c', lines=True)
+    assert told.respell(spaced).forms == ("a", "“", "b", "”", "c")
+    straight = Conventions.of(Vocab.of([Sentence(('"', "n't", "--", "can", "not"))]))
+    assert straight.respell(Sentence(("“", "N’T", "”", "—"))).forms == ('"', "N'T", '"', "--")
+    assert straight.cannot
+
+
+def test_hyphens_are_cut_as_in_the_training_data() -> None:
+    compounds = [Sentence(("well-made", "half-baked", "e-mail"))] * 20
+    assert not Conventions.of(Vocab.of(compounds)).hyphens
+    assert Conventions.of(Vocab.of([*compounds, Sentence(("-",) * 200)])).hyphens
+    assert Conventions.of(Vocab.of([Sentence(("e-mail", "anti-war"))] * 50)).hyphens
+
+
+def test_answers_have_the_words_of_the_text() -> None:
+    conventions = Conventions.of(Vocab.of([Sentence(("“", "”"))]))
+    seen: list[tuple[str, ...]] = []
+
+    def parse(given: Iterable[Sentence]) -> Iterable[Sentence]:
+        for sentence in given:
+            seen.append(sentence.forms)
+            yield Sentence(
+                sentence.forms, lemmas=tuple(map(str.lower, sentence.forms)), label=1, source=sentence.source
+            )
+
+    given = list(sentences('"Yes" No'))
+    (answer,) = conventions.through(parse, given)
+    assert seen == [("“", "Yes", "”", "No")]
+    assert (answer.forms, answer.lemmas, answer.label) == (given[0].forms, ('"', "yes", '"', "no"), 1)
+    assert answer.source == Spacing("", ("", "", " ", ""))
