@@ -1,0 +1,139 @@
+"""`spigot serve` under load: requests a second and latency, batched and one by one, for 1 and for 50 clients.
+
+    python -m benchmarks.serving [RUN] [--clients 1,50] [--requests 600] [--draw]
+
+The server is a process of its own, and so are its clients, one thread for each, all of which send the next request when
+they have the answer to the last one. Without RUN, a parser of the paper's sizes is trained for a few steps first.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from benchmarks.parsing import briefly_trained
+from benchmarks.timing import Row
+from benchmarks.training import THREADS, sentences
+from spigot.training import checkpoint
+
+TEXTS = (
+    "The old tailor quietly mended the coat that the children had torn.",
+    "She promised to call.",
+    "Nobody in the village expected the bridge to hold through another winter like that one.",
+    "A slow and clumsy film, yet the last scene is a delight.",
+    "When the rain had stopped, the two gardeners carried their tools back to the shed and talked about the harvest.",
+)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What some clients saw.
+
+    Attributes:
+        rate: Requests a second, all clients together.
+        median: Milliseconds that half of the requests took at most.
+        slow: Milliseconds that 95 of 100 took at most.
+        errors: Answers other than 200.
+    """
+
+    rate: float
+    median: float
+    slow: float
+    errors: int
+
+
+@contextmanager
+def served(run: Path, *options: str) -> Iterator[str]:
+    """The address of a server for as long as the block lasts."""
+    words = [sys.executable, "-m", "spigot", "serve", str(run), "--port", "0", "--threads", str(THREADS), *options]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def load(address: str, clients: int, requests: int, *, draw: bool = False) -> Load:
+    """Let clients send requests as fast as they are answered."""
+
+    def client(number: int) -> list[tuple[float, bool]]:
+        connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+        seen = []
+        for k in range(number, requests, clients):
+            body = json.dumps({"text": TEXTS[k % len(TEXTS)], "draw": draw})
+            start = time.perf_counter()
+            connection.request("POST", "/api/parse", body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.read()
+            seen.append((time.perf_counter() - start, answer.status == 200))
+        connection.close()
+        return seen
+
+    with ThreadPoolExecutor(clients) as pool:
+        start = time.perf_counter()
+        seen = [one for each in pool.map(client, range(clients)) for one in each]
+        seconds = time.perf_counter() - start
+    times = sorted(1000 * took for took, _ in seen)
+    slow = times[min(len(times) - 1, int(0.95 * len(times)))]
+    return Load(len(seen) / seconds, statistics.median(times), slow, sum(not good for _, good in seen))
+
+
+def measure(run: Path, clients: tuple[int, ...] = (1, 50), requests: int = 600, *, draw: bool = False) -> Iterator[Row]:
+    """One row for each number of clients: the median of batched requests, against that of one by one."""
+    found: dict[tuple[int, bool], Load] = {}
+    for together in (True, False):
+        with served(run, *([] if together else ["--one-by-one"])) as address:
+            load(address, 2, 20, draw=draw)  # to warm up
+            for count in clients:
+                found[count, together] = load(address, count, requests if count > 1 else requests // 4, draw=draw)
+    for count in clients:
+        batched, single = found[count, True], found[count, False]
+        yield Row(
+            f"a served request, {count} client{'' if count == 1 else 's'}",
+            batched.median,
+            "one by one",
+            single.median,
+            ratio=single.median / batched.median,
+            note=f"{batched.rate:.0f} and {single.rate:.0f} requests/s; 95 of 100 within {batched.slow:.0f} and "
+            f"{single.slow:.0f} ms; {batched.errors + single.errors} errors",
+        )
+
+
+def serving() -> Iterator[Row]:
+    """The same for a parser that is trained for a few steps."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        parser = briefly_trained(sentences(), **{"data.tags": "predicted"})
+        checkpoint.save_start(run, parser)
+        checkpoint.write_tensors(run / checkpoint.MODEL, parser.model.state_dict())
+        yield from measure(run)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.serving", description="spigot serve under load.")
+    parser.add_argument("run", nargs="?", type=Path)
+    parser.add_argument("--clients", default="1,50")
+    parser.add_argument("--requests", type=int, default=600)
+    parser.add_argument("--draw", action="store_true", help="ask for drawings too")
+    given = parser.parse_args()
+    counts = tuple(map(int, given.clients.split(",")))
+    rows = measure(given.run, counts, given.requests, draw=given.draw) if given.run else serving()
+    print(f"{os.cpu_count()} cores, {THREADS} threads")
+    for row in rows:
+        print(f"{row.name}: {row.ours:.1f} ms, {row.other} {row.theirs:.1f} ms; {row.note}")
+
+
+if __name__ == "__main__":
+    main()
