@@ -55,3 +55,17 @@ def test_dots_scale_to_the_frame():
     numbers = [float(x) for x in re.findall(r"M([\d.]+) ", dots([(-400, 0), (400, 3)], [0, 0]))]
     assert numbers == [3.0, 97.0]
     ElementTree.fromstring(dots([], []))
+
+
+def test_numbers_that_are_no_shares_are_not_cut_off():
+    line = Curve("loss", [1, 2], [7.5, 3.0], [0.5, 0.5], 0)
+    percents, plain = (curves([line], x_label="x", y_label="y", key="k", shares=shares) for shares in (True, False))
+    ElementTree.fromstring(plain)
+    assert ">8<" in re.sub(r"\s", "", plain)
+    assert ">800<" in re.sub(r"\s", "", percents) or percents != plain
+
+
+def test_a_single_point_is_seen():
+    assert (
+        "<use" in curves([Curve("one", [1], [0.5], [0.0], 0)], x_label="x", y_label="y", key="k").split("k-line-0")[-1]
+    )

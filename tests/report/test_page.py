@@ -1,12 +1,15 @@
 """The page: self-contained, escaped, and written whole or not at all."""
 
+import base64
+import hashlib
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from spigot.report.page import Cell, Page, Picture, Section, Table, TableRow, check_target, render, write
+from spigot.report.page import Cell, Page, Picture, Section, Table, TableRow, check_target, policy, render, write
 
 PAGE = Page(
     title="Title <1>",
@@ -35,7 +38,7 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.lines.append("." * len(self.open) + tag)
-        if tag not in ("meta", "link", "br", "img"):
+        if tag not in ("meta", "link", "br", "img", "input"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -47,9 +50,9 @@ def test_structure_of_the_page():
     outline.feed(render(PAGE))
     assert outline.open == []
     assert " ".join(line.replace(".", "") for line in outline.lines) == (
-        "html head meta meta meta title style body main h1 p div "
-        "section h2 p div figure svg figcaption div table thead tr th th th tbody tr th span td b small span td "
-        "section h2 p dl dt dd"
+        "html head meta meta meta meta title style body main h1 p div "
+        "section h2 p div figure svg figcaption div div div table thead tr th th th tbody tr th span td b small "
+        "span td section h2 p dl dt dd"
     )
 
 
@@ -69,6 +72,45 @@ def test_light_dark_and_phone():
     html = render(PAGE)
     assert "prefers-color-scheme: dark" in html
     assert 'name="viewport"' in html
+
+
+def test_scripts_data_and_details_have_their_place():
+    page = Page(
+        "T",
+        "L",
+        [
+            Section(
+                "S",
+                markup="<i>as it is</i>",
+                notes=["a <note>"],
+                tables=[Table(["", "n"], [], "One"), Table([""], [])],
+                key="s",
+            )
+        ],
+        details=[("name <1>", "text & more")],
+        styles=[".a > .b { color: red; }"],
+        scripts=["if (1 < 2) { let a = '&'; }"],
+        data={"numbers": {"word": "</script>", "more": [1, "\u2028", "\ud800"]}},
+    )
+    html = render(page)
+    Outline().feed(re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL))
+    assert "<i>as it is</i>" in html
+    assert "a &lt;note&gt;" in html
+    assert ".a > .b { color: red; }" in html
+    assert "<details><summary>name &lt;1&gt;</summary><pre>text &amp; more</pre></details>" in html
+    assert '<a href="#s">S</a>' in html
+    assert '<section id="s">' in html
+    (script,) = re.findall(r"<script>(.*?)</script>", html)
+    assert script == page.scripts[0]
+    assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() in policy(page.scripts)
+    (text,) = re.findall(r'<script type="application/json" id="numbers">(.*?)</script>', html)
+    assert json.loads(text) == page.data["numbers"]
+
+
+def test_a_page_without_scripts_allows_none():
+    html = render(PAGE)
+    assert "script-src" not in html
+    assert "default-src &#39;none&#39;" in html
 
 
 def test_write_replaces_the_old_file_and_leaves_nothing_else(tmp_path):

@@ -5,14 +5,16 @@ from dataclasses import replace
 from html import escape
 
 import spigot
-from spigot.data.sentence import Sentence
+from spigot.data.sentence import Arc, Sentence
 from spigot.interface import AbstractEstimator
 from spigot.models.inspection import Account, PartAccount, account
 from spigot.models.parser import Parser
-from spigot.report.arcs import Drawing, DrawnArc, Mark, legend, svg
+from spigot.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot.report.figures import colour
 
 _ROWS = 14  # parts of a table or of a small drawing
+_OTHERS = 2  # parts about a word that STE pushes and SPIGOT does not
+_EVERY = 100_000  # parts of an account: all of them, so that the same ones can be shown for each estimator
 _TOUCHED = 5e-3  # what is smaller is printed as zero
 _WIDTH, _ROW, _LEFT, _RIGHT, _TOP = 470, 22, 178, 18, 34
 
@@ -25,9 +27,11 @@ def estimators(parser: Parser) -> dict[str, AbstractEstimator]:
 
     Example:
         >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Graph
         >>> from spigot.data.vocab import Vocab
         >>> from spigot.models.joint import joint_model
-        >>> config, vocab = make_config({"system": "ste"}), Vocab.of([Sentence(("Rain",))])
+        >>> config = make_config({"system": "ste"})
+        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")]))])
         >>> list(estimators(Parser(config, vocab, joint_model(config, vocab))))
         ['STE', 'SPIGOT']
     """
@@ -52,36 +56,51 @@ def account_markup(
         name: What it is called.
         sentences: Training sentences with the annotation of the end task.
         told: Called before each sentence.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Graph
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> config = make_config({"system": "ste", "data": {"tags": "columns"}})
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab = Vocab.of([rain])
+        >>> account_markup(Parser(config, vocab, joint_model(config, vocab)), "STE & co.", [rain])[:22]
+        '<h3>STE &amp; co.</h3>'
     """
     blocks = []
     for number, sentence in enumerate(sentences):
         told(f"gradients of {name}")
-        found = {title: account(parser, sentence, estimator) for title, estimator in estimators(parser).items()}
+        found = {
+            title: account(parser, sentence, estimator, top=_EVERY) for title, estimator in estimators(parser).items()
+        }
         blocks.append(_block(found, is_open=number == 0, graph=parser.config.intermediate == "semantics"))
-    return f"<h3>{escape(name)}</h3>{''.join(blocks)}{legend(('plain', 'new', 'gone'))}"
+    return f"<h3>{escape(name)}</h3>{''.join(blocks)}"
 
 
 def _block(found: dict[str, Account], *, is_open: bool, graph: bool) -> str:
     last = found["SPIGOT"]
     words = escape(" ".join(last.sentence.forms))
-    pictures = "".join(f"<div><h4>{escape(title)}</h4>{step_drawing(each)}</div>" for title, each in found.items())
+    chosen = _chosen(found)
+    pictures = "".join(
+        f"<div><h4>{escape(title)}</h4>{step_drawing(each, chosen)}</div>" for title, each in found.items()
+    )
     return (
         f'<details class="account"{" open" if is_open else ""}><summary><span dir="auto">{words}</span> '
         f"<small>loss {last.loss:.3f}</small></summary>"
         f'<div class="picture">{svg(account_drawing(last, graph=graph))}</div>'
-        f'<div class="steps">{pictures}</div>{_table(found)}</details>'
+        f'<div class="steps">{pictures}</div>{_table(found, chosen)}</details>'
     )
 
 
 def account_drawing(told: Account, *, graph: bool = False) -> Drawing:
-    """The structure that went forward; arcs that lose half their weight and more are gone, arcs that gain any are new.
+    """The structure that went forward: arcs of it that lose weight are marked as gone, others that gain any as new.
 
     Args:
         told: What the estimator did.
         graph: Whether it is a graph, drawn above the words, or a tree.
 
     Example:
-        >>> from spigot.data.sentence import Arc
         >>> parts = (PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.4, 0.6), PartAccount(Arc(0, 1, ""), 0, -1, 1, 0.6, -1))
         >>> [(arc.start, arc.mark) for arc in account_drawing(Account(Sentence(("a", "b")), 0.1, "", parts)).below]
         [(2, 'gone'), (0, 'new')]
@@ -107,20 +126,21 @@ def account_drawing(told: Account, *, graph: bool = False) -> Drawing:
     )
 
 
-def step_drawing(told: Account) -> str:
-    """The parts that were touched, each on its line from 0 to 1: where it was, where the step went, where it ended.
+def step_drawing(told: Account, chosen: Sequence[Arc]) -> str:
+    """Parts of a structure, each on its line from 0 to 1: where it was, where the step went, where it ended.
 
     Args:
         told: What the estimator did.
+        chosen: The parts to draw.
 
     Example:
-        >>> from spigot.data.sentence import Arc
         >>> part = PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.75, 0.25)
-        >>> picture = step_drawing(Account(Sentence(("Rain", "fell")), 0.1, "", (part,)))
+        >>> picture = step_drawing(Account(Sentence(("Rain", "fell")), 0.1, "", (part,)), [part.part])
         >>> picture.startswith("<svg"), "fell → Rain" in picture
         (True, True)
     """
-    parts = _touched(told)
+    by_arc = {part.part: part for part in told.parts}
+    parts = [by_arc.get(arc, PartAccount(arc, 0.0, 0.0, 0.0, 0.0, 0.0)) for arc in chosen]
     if not parts:
         return "<p>Nothing was sent back.</p>"
     low = min(0.0, *(min(p.stepped, p.projected) for p in parts))
@@ -158,36 +178,37 @@ def step_drawing(told: Account) -> str:
     )
 
 
-def _table(found: dict[str, Account]) -> str:
+def _table(found: dict[str, Account], chosen: Sequence[Arc]) -> str:
     """The numbers: of the step, which all estimators share, and what each made of it."""
-    parts: dict[tuple[int, int, str], PartAccount] = {}
-    for each in found.values():
-        parts.update({tuple(part.part): part for part in _touched(each)})
-    if not parts:
+    if not chosen:
         return ""
-    answers = {title: {tuple(part.part): part for part in each.parts} for title, each in found.items()}
-    told = found["SPIGOT"]
+    answers = {title: {part.part: part for part in each.parts} for title, each in found.items()}
     heads = "".join(f'<th scope="col">{escape(title)}: z\u0303</th><th scope="col">sent back</th>' for title in found)
     rows = []
-    for key, part in list(parts.items())[:_ROWS]:
-        cells = [_number(part.z), _number(part.grad), _number(answers["STE"].get(key, part).stepped)]
-        for by_key in answers.values():
-            mine = by_key.get(key)
-            cells += ["0.00", "0.00"] if mine is None else [_number(mine.projected), _number(mine.gradient)]
-        numbers = "".join(f"<td>{cell}</td>" for cell in cells)
-        rows.append(f'<tr><th scope="row">{escape(_name(told, part))}</th>{numbers}</tr>')
+    for arc in chosen:
+        none = PartAccount(arc, 0.0, 0.0, 0.0, 0.0, 0.0)
+        step = answers["STE"].get(arc, none)
+        numbers = [step.z, step.grad, step.stepped]
+        for parts in answers.values():
+            numbers += [parts.get(arc, none).projected, parts.get(arc, none).gradient]
+        cells = "".join(f"<td>{_number(number)}</td>" for number in numbers)
+        rows.append(f'<tr><th scope="row">{escape(_name(found["STE"], none))}</th>{cells}</tr>')
     return (
         '<div class="scroll"><table><thead><tr><th></th><th scope="col">ẑ</th><th scope="col">∇L</th>'
         f'<th scope="col">p\u0302</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
     )
 
 
-def _touched(told: Account) -> list[PartAccount]:
-    """The parts that something happened to, grouped by the word they are about, the most moved word first."""
-    moved = [p for p in told.parts if max(abs(p.grad), abs(p.gradient), abs(p.stepped - p.z)) >= _TOUCHED]
-    words = dict.fromkeys(part.part.argument for part in moved)
-    grouped = [part for word in words for part in moved if part.part.argument == word]
-    return grouped[:_ROWS]
+def _chosen(found: dict[str, Account]) -> list[Arc]:
+    """The parts to show: those that SPIGOT moved, with the strongest of STE about the same words, word by word."""
+    moved = [part.part for part in found["SPIGOT"].parts if abs(part.gradient) >= _TOUCHED]
+    pushed = [part.part for part in found["STE"].parts if abs(part.gradient) >= _TOUCHED]
+    chosen: list[Arc] = []
+    for word in dict.fromkeys(arc.argument for arc in (moved or pushed)):
+        mine = [arc for arc in moved if arc.argument == word]
+        others = [arc for arc in pushed if arc.argument == word and arc not in mine]
+        chosen += [*mine, *others[:_OTHERS]]
+    return chosen[:_ROWS]
 
 
 def _name(told: Account, part: PartAccount, longest: int | None = None) -> str:
@@ -203,14 +224,20 @@ def _number(value: float) -> str:
     return f"{0.0 if abs(value) < _TOUCHED else value:.2f}".replace("-", "−")
 
 
-def with_annotation(sentences: Sequence[Sentence], parser: Parser, count: int) -> list[Sentence]:
+def with_annotation(sentences: Sequence[Sentence], task: str, count: int) -> list[Sentence]:
     """The first sentences of readable length that have what the end task learns from.
 
     Args:
         sentences: Training sentences.
-        parser: The system.
+        task: `parsing` or `classification`.
         count: How many are wanted.
+
+    Example:
+        >>> some = [Sentence(("Rain",), label=1), Sentence(("It", "rained"), label=0)]
+        >>> known = with_annotation(some, "classification", 5)
+        >>> [sentence.forms for sentence in known]
+        [('It', 'rained')]
     """
-    field = "graph" if parser.config.task == "parsing" else "label"
+    field = "graph" if task == "parsing" else "label"
     usable = [replace(s, source=None) for s in sentences if getattr(s, field) is not None and len(s) > 1]
     return sorted(usable, key=lambda sentence: not 5 <= len(sentence) <= 16)[:count]

@@ -72,6 +72,10 @@ class Judged:
         changed: Whether the structure inside differs from the baseline's.
         flipped: Whether the class does.
         gain: Right minus wrong arcs, less those of the baseline; for classes 1, 0 or -1.
+
+    Example:
+        >>> Judged("class 1, right", wrong=False, changed=True, flipped=True, gain=1).flags()
+        'cfg'
     """
 
     says: str
@@ -170,7 +174,7 @@ def choose(
     queues: list[tuple[str, list[int]]] = []
     for name, answers in zip(names, judged, strict=True):
         # Sentences that fit on a screen first: a long one gains and loses most, and shows least.
-        by_gain = sorted(range(len(answers)), key=lambda k: (-answers[k].gain, lengths[k]))
+        by_gain = sorted(range(len(answers)), key=lambda k: (-answers[k].gain, lengths[k] not in _READABLE))
         by_gain.sort(key=lambda k: lengths[k] > _LONG)
         by_loss = sorted(by_gain, key=lambda k: (lengths[k] > _LONG, answers[k].gain))
         queues.append((f"largest gain of {name}", [k for k in by_gain if answers[k].gain > 0]))

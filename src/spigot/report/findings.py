@@ -62,9 +62,10 @@ def _split(analysis: Analysis, first: str, second: str) -> Table:
     kind = {"trees": "trees", "graphs": "graphs", None: "structures"}[analysis.split]
     note = (
         f"SAME: the sentences for which both systems have the same {kind} inside; DIFF: the others. Small numbers: "
-        "difference to the system compared with, with its 95 % interval (paired bootstrap over sentences)."
+        "difference to the system compared with, with its 95 % interval (paired bootstrap over sentences); bold where "
+        "the interval leaves out 0."
     )
-    return Table(["", "sentences", *names], rows, f"{second} against {first}", note)
+    return Table(["", "sentences", *names], rows, f"{second} against {first}", note, stacked=True)
 
 
 def _score(paired: Paired | None, side: str) -> Cell:
@@ -72,8 +73,12 @@ def _score(paired: Paired | None, side: str) -> Cell:
         return Cell("–")
     if side == "a":
         return Cell(f"{100 * paired.a:.2f}")
-    detail = f"{100 * paired.difference:+.2f} ({100 * paired.low:+.2f} to {100 * paired.high:+.2f})"
+    detail = f"{_signed(paired.difference)} ({_signed(paired.low)} to {_signed(paired.high)})"
     return Cell(f"{100 * paired.b:.2f}", detail, best=paired.low > 0 or paired.high < 0)
+
+
+def _signed(share: float, digits: int = 2) -> str:
+    return f"{100 * share:+.{digits}f}".replace("-", "−")
 
 
 def _head_kinds(heads: HeadChanges) -> Table:
@@ -130,10 +135,11 @@ def _breakdowns(analysis: Analysis, first: str, second: str) -> Iterator[Table]:
                     Cell(f"{row.items:,}"),
                     Cell(f"{100 * row.a:.1f}"),
                     Cell(f"{100 * row.b:.1f}"),
-                    Cell(f"{100 * row.difference:+.1f}"),
+                    Cell(_signed(row.difference, 1)),
                 ],
             )
             for row in part.rows[:_ROLES]
         ]
         more = f"The {_ROLES} most frequent of {len(part.rows)}." if len(part.rows) > _ROLES else ""
-        yield Table(["", part.items, first, second, "difference"], rows, f"{part.measure} by {_BY[part.by]}", more)
+        title = f"{part.measure} by {_BY[part.by]}"
+        yield Table(["", part.items, first, second, "difference"], rows, title, more, narrow=True)

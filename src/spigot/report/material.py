@@ -50,6 +50,7 @@ class Run:
     path: Path
     config: Config
     scores: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    _read: dict[Path, list[Sentence] | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -83,8 +84,7 @@ class Run:
 
     def gold(self, part: str) -> list[Sentence] | None:
         """The right annotation of a part, with the tags and lemmas that this system sees; `None` if it was not kept."""
-        path = self.gold_path(part)
-        return list(read(path)) if path.exists() else None
+        return self._sentences(self.gold_path(part))
 
     def gold_path(self, part: str) -> Path:
         """Where that is."""
@@ -92,8 +92,12 @@ class Run:
 
     def predictions(self, part: str, suffix: str) -> list[Sentence] | None:
         """What the training wrote down when it had finished; `None` if there is no such file."""
-        path = self.path / f"predictions.{part}.{suffix}"
-        return list(read(path)) if path.exists() else None
+        return self._sentences(self.path / f"predictions.{part}.{suffix}")
+
+    def _sentences(self, path: Path) -> list[Sentence] | None:
+        if path not in self._read:
+            self._read[path] = list(read(path)) if path.exists() else None
+        return self._read[path]
 
 
 @dataclass(frozen=True)

@@ -73,12 +73,16 @@ class Table:
         rows: The rows.
         title: What it shows, above it.
         note: How to read it, below it.
+        narrow: Whether several such tables may stand side by side.
+        stacked: Whether the details of cells stand below their numbers instead of behind them.
     """
 
     columns: Sequence[str]
     rows: Sequence[TableRow]
     title: str = ""
     note: str = ""
+    narrow: bool = False
+    stacked: bool = False
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,17 @@ _PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test
 
 
 def result_tables(experiment: Experiment) -> list[Table]:
-    """The systems by the sets of sentences (Table 1), then the parsers inside them."""
+    """The systems by the sets of sentences (Table 1), then the parsers inside them.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import Config
+        >>> f1 = {"f1": 0.75}
+        >>> run = Run(Path("runs/dm"), Config(), {"dev": {"labelled": f1, "unlabelled": f1}, "dev trees": {"uas": 0.9}})
+        >>> tables = result_tables(Experiment("dm", (System("SPIGOT", (run,), 0),), None))
+        >>> [[cell.text for cell in table.rows[0].cells] for table in tables]
+        [['75.00', '75.00'], ['90.00']]
+    """
     if experiment.task == "parsing":
         tables = [("Semantic graphs", ("UF", "LF")), ("The syntactic trees inside", ("UAS",))]
     else:
@@ -113,7 +123,7 @@ def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> T
         for system, numbers in rows
     ]
     heads = [f"{_PARTS.get(part.removesuffix(ending), part.removesuffix(ending))} {m.name}" for part, m in columns]
-    return Table(["", *heads], table_rows, title, _reading(experiment, measures))
+    return Table(["", *heads], table_rows, title, _reading(experiment, measures, table_rows), stacked=True)
 
 
 def _ending(name: str) -> str:
@@ -147,9 +157,9 @@ def _interval(run: Run, part: str, measure: Measure, value: float) -> tuple[floa
     return (found.low, found.high) if abs(found.value - value) < 1e-9 else None
 
 
-def _reading(experiment: Experiment, measures: Sequence[Measure]) -> str:
+def _reading(experiment: Experiment, measures: Sequence[Measure], rows: Sequence[TableRow]) -> str:
     several = any(len(system.runs) > 1 for system in experiment.systems)
-    single = any(len(system.runs) == 1 for system in experiment.systems)
+    single = any(cell.detail and not cell.detail.startswith("±") for row in rows for cell in row.cells)
     about = {
         "LF": "UF and LF: F1 of unlabelled and of labelled arcs, tops included.",
         "UAS": "UAS: share of words with the right head, punctuation included.",
@@ -161,7 +171,19 @@ def _reading(experiment: Experiment, measures: Sequence[Measure]) -> str:
 
 
 def curve_section(experiment: Experiment, key: str) -> Section | None:
-    """How the losses fell and the scores on the development data rose."""
+    """How the losses fell and the scores on the development data rose; `None` if no steps were kept.
+
+    Args:
+        experiment: The systems.
+        key: Prefix of the element names, unique on a page.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import Config
+        >>> experiment = Experiment("dm", (System("SPIGOT", (Run(Path("nowhere"), Config(), {}),), 0),), None)
+        >>> curve_section(experiment, "a") is None
+        True
+    """
     pictures = []
     tasks = dict.fromkeys(step["task"] for run in experiment.runs for step in run.steps)
     for task in tasks:
@@ -248,7 +270,21 @@ class Pace:
 
 
 def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) -> Section:
-    """How long the trainings took, and how fast the systems are now."""
+    """How long the trainings took, and how fast the systems are now.
+
+    Args:
+        experiment: The systems.
+        parsing: How fast systems parsed just now, by name.
+        key: Prefix of the element names, unique on a page.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import Config
+        >>> experiment = Experiment("dm", (System("SPIGOT", (Run(Path("nowhere"), Config(), {}),), 0),), None)
+        >>> section = speed_section(experiment, {"SPIGOT": Pace(10, 150, 0.5)}, "a")
+        >>> [cell.text for cell in section.table.rows[0].cells]
+        ['–', '0', '–', '–', '20', '300']
+    """
     rows, phase_rows = [], []
     for system in experiment.systems:
         run = system.first
@@ -259,8 +295,14 @@ def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) ->
         cells = [duration, Cell(f"{whole.sentences:,}"), *whole.cells(), *(now.cells() if now else [Cell("–")] * 2)]
         rows.append(TableRow(system.name, cells, system.series))
         for phase, pace in _phases(run).items():
-            amount = Cell("–" if pace.seconds is None else _duration(pace.seconds))
-            cells = [amount, Cell(f"{pace.sentences:,}"), Cell(f"{pace.tokens:,}"), *pace.cells()]
+            if pace.seconds is None:  # a training that did not write down when its steps were taken
+                continue
+            cells = [
+                Cell(_duration(pace.seconds)),
+                Cell(f"{pace.sentences:,}"),
+                Cell(f"{pace.tokens:,}"),
+                *pace.cells(),
+            ]
             phase_rows.append(TableRow(f"{system.name}: {PHASES.get(phase, phase)}", cells, system.series))
     heads = ["", "training time", "sentences", "sentences/s", "tokens/s", "parsing sentences/s", "parsing tokens/s"]
     about = "Training time includes scoring the development data after each epoch."

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -106,23 +107,24 @@ def _sections(
     told("results")
     everyone, notes = _answers(experiment, told)
     yield Section(
-        f"{name}results", tables=result_tables(experiment), notes=[*_sizes(experiment), *notes], key=f"{key}-results"
+        f"{name}Results", tables=result_tables(experiment), notes=[*_sizes(experiment), *notes], key=f"{key}-results"
     )
+    if everyone:
+        baseline = next((k for k, each in enumerate(everyone) if each.system == experiment.baseline), None)
+        if count:
+            data[f"{key}-data"] = explorer(everyone, baseline, count, told)
+            yield _explorer_section(everyone, baseline, key, name)
+        if baseline is not None:
+            yield from _analysis_sections(everyone, baseline, key, name, told)
+        accounts = _account_section(everyone, key, name, told)
+        if accounts is not None:
+            yield accounts
+    told("curves")
     curves = curve_section(experiment, key)
     if curves is not None:
-        yield curves
-    yield speed_section(experiment, {each.system.name: each.pace for each in everyone}, key)
-    if not everyone:
-        return
-    baseline = next((k for k, each in enumerate(everyone) if each.system == experiment.baseline), None)
-    if baseline is not None:
-        yield from _analysis_sections(everyone, baseline, key, told)
-    if count:
-        data[f"{key}-data"] = explorer(everyone, baseline, count, told)
-        yield _explorer_section(everyone, baseline, key)
-    accounts = _account_section(everyone, key, told)
-    if accounts is not None:
-        yield accounts
+        yield replace(curves, title=f"{name}{curves.title}")
+    speed = speed_section(experiment, {each.system.name: each.pace for each in everyone}, key)
+    yield replace(speed, title=f"{name}{speed.title}")
 
 
 def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[Answers], list[str]]:
@@ -154,7 +156,7 @@ def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[
 
 
 def _analysis_sections(
-    everyone: Sequence[Answers], baseline: int, key: str, told: Callable[[str], None]
+    everyone: Sequence[Answers], baseline: int, key: str, name: str, told: Callable[[str], None]
 ) -> Iterator[Section]:
     first = everyone[baseline]
     for number, each in enumerate(everyone):
@@ -163,14 +165,14 @@ def _analysis_sections(
         told(f"analysis of {each.system.name}")
         analysis = analyse(each.gold, first.found, each.found, sample=0)
         yield Section(
-            f"What changed: {each.system.name} against {first.system.name}",
+            f"{name}What changed: {each.system.name} against {first.system.name}",
             ["On the development data: what differs between the two systems, and whether it helped."],
             tables=list(finding_tables(analysis, first.system.name, each.system.name)),
             key=f"{key}-changes-{number}",
         )
 
 
-def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str) -> Section:
+def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str, name: str) -> Section:
     parsing = everyone[0].parser.config.task == "parsing"
     markup = (
         environment()
@@ -180,20 +182,21 @@ def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: st
             systems=[each.system.name for each in everyone],
             baseline="" if baseline is None else everyone[baseline].system.name,
             compared=baseline is not None,
+            against=baseline if baseline is not None and not parsing else "gold",
             classes=not parsing,
         )
     )
     prose = "The semantic graph stands above the words, the tree below them, as far as a system has them."
-    return Section("Sentences", [prose], markup=markup, key=f"{key}-sentences")
+    return Section(f"{name}Sentences", [prose], markup=markup, key=f"{key}-sentences")
 
 
-def _account_section(everyone: Sequence[Answers], key: str, told: Callable[[str], None]) -> Section | None:
+def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Callable[[str], None]) -> Section | None:
     """What the estimators did in training; of systems that train a structure through the end task."""
     blocks = []
     for each in everyone:
         gold = each.system.first.gold("train")
         if each.parser.config.is_joint and gold:
-            chosen = with_annotation(gold, each.parser, _ACCOUNTS)
+            chosen = with_annotation(gold, each.parser.config.task, _ACCOUNTS)
             blocks.append(account_markup(each.parser, each.system.name, chosen, told))
     if not blocks:
         return None
@@ -201,9 +204,10 @@ def _account_section(everyone: Sequence[Answers], key: str, told: Callable[[str]
         "Training sentences, and what the gradient of the end task's loss does to the structure inside, with the "
         "trained parameters. The circle is the structure that went forward (ẑ), the cross is where the step of the "
         "gradient leads (p\u0302), the diamond is what the estimator makes of it (z\u0303): STE keeps the step, SPIGOT "
-        "projects it back between 0 and 1. What went on to the scores is ẑ − z\u0303. The drawing shows SPIGOT's move."
+        "projects it back between 0 and 1. What went on to the scores is ẑ − z\u0303.",
+        "In the drawing of the structure, thick arcs with + gain weight under SPIGOT, dashed ones with − lose some.",
     ]
-    return Section("What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator")
+    return Section(f"{name}What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator")
 
 
 def _figure_section() -> Section:
