@@ -1,30 +1,40 @@
 """The page in a real browser: typing, forcing, forbidding, comparing, sharing."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 from xml.etree import ElementTree
 
 import pytest
 
+from spigot.report.page import render, write
+from spigot.report.runs import report
 from spigot.serve import Server, System, open_systems
 from spigot.training import train
 from tests.parsing import experiment
 from tests.serve.browser import Browser, browser
 from tests.serve.conftest import LIMITS
 
+pytestmark = pytest.mark.xdist_group("browser")  # one browser will do
 SENTENCE = "The cat sees the dog here"
 
 
 @pytest.fixture(scope="module")
-def site(systems: list[System], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with a run that was trained a little, and systems that know nothing."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was trained a little, with a tagger."""
     folder = tmp_path_factory.mktemp("runs") / "tiny"
     corpus = {"train": 20, "dev": 4, "test": 2}
     tagged = {"data__tags": "predicted", "data__folds": 2}
     small = experiment(data__source="synthetic", data__synthetic=corpus, training__epochs=1, **tagged)
     for _ in train(small, folder):
         pass
-    with Server([*open_systems([folder]), *systems], port=0, limits=LIMITS) as made, made.running():
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(systems: list[System], run: Path) -> Iterator[Server]:
+    """A server with that run, and systems that know nothing."""
+    with Server([*open_systems([run]), *systems], port=0, limits=LIMITS) as made, made.running():
         yield made
 
 
@@ -263,3 +273,44 @@ def test_figure_1_moves_with_the_keyboard(page, site):
     page.run("document.querySelector('[data-part=handle]').focus()")
     page.press(*[Keys.ARROW_LEFT] * 3, *[Keys.ARROW_UP] * 2)
     page.until(lambda: page.text("figure") != before, "the numbers do not move")
+
+
+def test_a_report_is_explored_from_disk(driven, run, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
+    file = tmp_path / "report.html"
+    write(render(report([run], sentences=4)), file)
+    driven.resize(1200, 1000)
+    driven.open(file.as_uri())
+    # Figure 1 by keyboard.
+    driven.wait_for_any("[data-part=handle]:not([hidden])")
+    before = driven.text(".figure1-live")
+    driven.run("document.querySelector('[data-part=handle]').focus()")
+    driven.press(*[Keys.ARROW_RIGHT] * 3)
+    driven.until(lambda: driven.text(".figure1-live") != before, "the numbers do not move")
+    # The explorer: all sentences, then those with a word, then none.
+    driven.wait_for(".explorer-list li", 4)
+    driven.wait_for_any(".explorer-picture .arc")
+    word = driven.run("return document.querySelector('.explorer-list li span').textContent.split(' ')[1]")
+    driven.type("[name=words]", word)
+    driven.until(
+        lambda: " of 4 sentences" in driven.text(".explorer-count") or driven.count(".explorer-list li") == 4, ""
+    )
+    shown = driven.run(
+        "return [...document.querySelectorAll('.explorer-list li span')].map((span) => span.textContent)"
+    )
+    assert shown
+    assert all(word.lower() in sentence.lower() for sentence in shown)
+    driven.type("[name=words]", "xyzzy")
+    driven.wait_for(".explorer-list li", 0)
+    driven.wait_for(".explorer-picture svg", 0)
+    driven.type("[name=words]", " ")
+    driven.wait_for(".explorer-list li", 4)
+    # Beside gold, and by itself.
+    driven.wait_for_any(".explorer-picture :is(.right, .wrong, .missed)")
+    driven.paste("[name=against]", "plain")
+    driven.wait_for_any(".explorer-picture .plain")
+    driven.wait_for(".explorer-picture :is(.right, .wrong, .missed)", 0)
+    driven.resize(390, 800)
+    assert driven.run("return document.documentElement.scrollWidth") <= 390
+    assert driven.complaints() == []

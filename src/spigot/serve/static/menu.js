@@ -52,7 +52,7 @@ export function arcMenu(arc, answer, element, page, actions) {
   const isTree = arc.side === "below";
   const isTop = !isTree && arc.start === 0;
   const title = isTop ? `top: ${to}` : `${from} → ${to}${arc.role ? `: ${arc.role}` : ""}`;
-  const note = find("title", element)?.textContent ?? "";
+  const note = (find("title", element)?.textContent ?? "").split("\n").slice(1).join("; "); // its first line is the title
   if (!about.constrains.includes(isTree ? "heads" : "graph")) {
     open(element, make("h4", { id: "menu-title" }, title), make("p", {}, "This system is given its structure, so nothing can be forced here."), button("Close", closeMenu));
     return;
