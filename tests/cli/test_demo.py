@@ -15,6 +15,7 @@ from spigot.experiments import comparison
 from spigot.experiments.comparison_plan import plan_comparison
 from spigot.experiments.comparison_progress import Progress
 from spigot.report import page
+from spigot.report import runs as report_runs
 
 # Trains by taking over a run that is finished already.
 TRAINER = """
@@ -35,7 +36,6 @@ _SIZES = {
     **{f"data.synthetic.{name}": size for name, size in (("train", 30), ("dev", 8), ("test", 8))},
     "data.graphs.limit": 0,
     "semantics.pruning.rare_role": 1,
-    "semantics.pruning.encoder.layers": 2,
     **{f"{part}.mlp": 8 for part in ("syntax", "semantics")},
     **{
         f"{part}.encoder.{name}": size
@@ -59,16 +59,15 @@ def out(tmp_path, monkeypatch, trained, trained_without_syntax):
     return folder
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    """The page has tests of its own."""
-    from spigot.cli import demo
+@pytest.fixture(autouse=True)
+def _small_report(monkeypatch):
+    """A page that names its runs: what is on a real one takes seconds to draw, and has tests of its own."""
 
-    def write(runs: list[Path], path: Path) -> Path:
-        page.write("<!doctype html>" + " ".join(run.name for run in runs), path)
-        return path
+    def report(runs, *, sentences, told):
+        told("results")
+        return page.Page("Demo", f"{sentences} sentences of {' '.join(run.name for run in runs)}", [])
 
-    monkeypatch.setattr(demo, "_write_report", write)
+    monkeypatch.setattr(report_runs, "report", report)
 
 
 def scores(run):
@@ -91,10 +90,12 @@ def test_tables_report_and_what_to_try_next(out, capsys):
     assert f"spigot serve {out / 'spigot-0'}" in printed.err
     assert f"spigot analyse {out / 'pipeline-0'} {out / 'spigot-0'}" in printed.err
     assert "\x1b" not in printed.err + printed.out
-    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+    html = report.read_text(encoding="utf-8")
+    assert html.startswith("<!doctype html>")
+    assert "sentences of neurboparser-0 pipeline-0 spigot-0<" in html
 
 
-def test_the_same_command_again_trains_nothing(out, no_report, capsys):
+def test_the_same_command_again_trains_nothing(out, capsys):
     words = ["demo", "--out", str(out), "--systems", "neurboparser", "--json", *SIZES]
     assert cli.main(words) == 0
     first = json.loads(capsys.readouterr().out)
@@ -113,7 +114,7 @@ def test_the_same_command_again_trains_nothing(out, no_report, capsys):
     assert "was trained with estimator.eta = 1.0, not 0.5;" in capsys.readouterr().err
 
 
-def test_seeds_add_up(out, no_report, capsys):
+def test_seeds_add_up(out, capsys):
     assert (
         cli.main(["demo", "--out", str(out), "--systems", "neurboparser", "--seed", "3", "--seeds", "2", *SIZES]) == 0
     )
@@ -121,14 +122,14 @@ def test_seeds_add_up(out, no_report, capsys):
     assert sorted((out / "calls").read_text().split()) == ["neurboparser-3", "neurboparser-4"]
 
 
-def test_a_system_that_fails_is_shown_and_the_others_go_on(out, no_report, capsys):
+def test_a_system_that_fails_is_shown_and_the_others_go_on(out, capsys):
     (out / "fail-spigot").touch()
     assert cli.main(["demo", "--out", str(out), "--systems", "spigot,ste", *SIZES]) == 1
     printed = capsys.readouterr()
     assert "spigot-0: failed. The loss is nan." in printed.err
     assert f"1 of 3 trainings failed; {out / 'spigot-0'}.log says more" in printed.err
     assert any(line.split()[:1] == ["ste"] for line in printed.out.splitlines())
-    assert (out / "report.html").read_text() == "<!doctype html>pipeline-0 ste-0"
+    assert "sentences of pipeline-0 ste-0<" in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

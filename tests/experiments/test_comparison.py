@@ -131,6 +131,7 @@ def test_quick_is_smaller_and_settings_win():
         ({"systems": ["bilstm"]}, "there is no system 'bilstm'; choose from neurboparser"),
         ({"seeds": []}, "there is no seed"),
         ({"overrides": {"system": "ste"}}, "system is for the comparison to say; leave out --system"),
+        ({"overrides": {"data.source": "files"}}, "the demo is about the built-in corpus"),
         ({"overrides": {"training.epochs": 0}}, r"the demo: training\.epochs: .* greater than 0"),
     ],
 )

@@ -2,18 +2,20 @@
 
 import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.console import AsJson, Flag, counted, print_json, say
+from spigot.cli.console import AsJson, Flag, counted, print_json, say, use_threads
 
 if TYPE_CHECKING:
     from spigot.experiments.comparison_plan import Plan
     from spigot.experiments.comparison_progress import Progress
 
 REPORT = "report.html"
+SENTENCES = 60  # that the report shows: most of the time goes into drawing them
 
 
 def demo(
@@ -128,17 +130,30 @@ def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: boo
 
 
 def _write_report(runs: list[Path], path: Path) -> Path:
+    from rich.console import Console
+
     from spigot.report.page import render, write
     from spigot.report.runs import report
 
-    write(render(report(runs)), path)
+    console = Console(stderr=True)
+    with console.status("writing the report") if console.is_terminal else nullcontext() as status, use_threads(None):
+        page = report(
+            runs,
+            sentences=SENTENCES,
+            told=lambda what: None if status is None else status.update(f"writing the report: {what}"),
+        )
+        write(render(page), path)
     return path
 
 
 def _say_next(finished: list[Path], runs: dict[str, list[Path]]) -> None:
-    best = (runs.get("spigot") or [finished[-1]])[-1]
-    say("Next:")
-    say(f"  spigot serve {best}                     type sentences, force and forbid arcs, see what changes")
-    say(f'  echo "The old baker praised the clever pilot." | spigot parse {best}')
+    run = (runs.get("spigot") or finished[-1:])[0]
+    commands = {
+        f"spigot serve {run}": "type sentences, force and forbid arcs, see what changes",
+        f'echo "The old baker praised the clever pilot." | spigot parse {run}': "plain text in, trees and graphs out",
+    }
     if runs.get("pipeline") and runs.get("spigot"):
-        say(f"  spigot analyse {runs['pipeline'][0]} {runs['spigot'][0]}    what the end task changed in the trees")
+        commands[f"spigot analyse {runs['pipeline'][0]} {run}"] = "what the end task changed in the trees"
+    say("Next:")
+    for command, purpose in commands.items():
+        say(f"  {command}\n      {purpose}")

@@ -90,9 +90,9 @@ def table(
         >>> trial = plan_comparison("runs/demo", systems=["neurboparser"]).trials[0]
         >>> at = Progress(trial, "running", "", 20.0, "semantics", 3, 18, {"semantics": 8.25}, {"LF": 61.5}, 1000, 400)
         >>> Console(width=80).print(table([at], {}, 2, spent=21.0))
-          system          phase           done        loss  best on dev      time
-        ▸ neurboparser    semantics 3/18  ━━━━        8.2   LF 61.5          0:20
-          0 of 1 trained                  ━━━━              about 0:30 left  0:21
+          system          phase           done        loss      best on dev        time
+        ▸ neurboparser    semantics 3/18  ━━━━        8.2       LF 61.5            0:20
+          0 of 1 trained                  ━━━━                  about 0:30 left    0:21
     """
     from rich.console import Group
     from rich.progress_bar import ProgressBar
@@ -102,8 +102,9 @@ def table(
     rows = sorted(known, key=lambda progress: order.index(progress.trial.name) if progress.trial.name in order else 0)
     several = len({progress.trial.seed for progress in known}) > 1
     grid = Table.grid(padding=(0, 2))
-    for justify in ("left", "left", "left", "left", "left", "right"):
-        grid.add_column(no_wrap=True, justify=justify)
+    for least in (14, 14, 10, 8, 16):  # so that nothing jumps when a phase has a longer name
+        grid.add_column(no_wrap=True, min_width=least)
+    grid.add_column(no_wrap=True, justify="right", min_width=5)
     grid.add_row(*(Text(word, style="bold") for word in ("  system", "phase", "done", "loss", "best on dev", "time")))
     for progress in rows:
         name = progress.trial.name if several else str(progress.trial.settings["system"])
