@@ -60,6 +60,15 @@ class Browser:
             field.clear()
         field.send_keys(text)
 
+    def paste(self, selector: str, text: str) -> None:
+        """Put a text into a field at once."""
+        self.run(
+            "const field = document.querySelector(arguments[0]); field.value = arguments[1];"
+            "field.dispatchEvent(new Event('input', {bubbles: true}))",
+            selector,
+            text,
+        )
+
     def click(self, selector: str) -> None:
         """Press the mouse where an element is drawn; whatever lies on top there gets the click."""
         self.wait_for_any(selector)

@@ -207,7 +207,7 @@ def test_a_link_brings_everything_back(page, site):
 
 def test_what_is_wrong_is_said_in_place(page, site):
     parsed(page)
-    page.type("#text", "cat " * 45)
+    page.paste("#text", "cat " * 45)
     page.until(lambda: "a sentence may have 40" in page.text("#error").lower(), "there is no complaint")
     page.type("#text", SENTENCE)
     page.wait_for("#error[hidden]")
@@ -293,12 +293,8 @@ def test_a_report_is_explored_from_disk(driven, run, tmp_path):
     driven.wait_for_any(".explorer-picture .arc")
     word = driven.run("return document.querySelector('.explorer-list li span').textContent.split(' ')[1]")
     driven.type("[name=words]", word)
-    driven.until(
-        lambda: " of 4 sentences" in driven.text(".explorer-count") or driven.count(".explorer-list li") == 4, ""
-    )
-    shown = driven.run(
-        "return [...document.querySelectorAll('.explorer-list li span')].map((span) => span.textContent)"
-    )
+    texts = "return [...document.querySelectorAll('.explorer-list li span')].map((span) => span.textContent)"
+    shown = driven.run(texts)
     assert shown
     assert all(word.lower() in sentence.lower() for sentence in shown)
     driven.type("[name=words]", "xyzzy")
