@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Generator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from spigot.experiments.comparison_plan import Plan, check_folder
@@ -65,7 +66,8 @@ def run_comparison(
         if (folder / progress.trial.name / SCORES).exists():
             progress.status = results[progress.trial.name].status = "finished"
     running: list[_Child] = []
-    with _lock(folder) as lock, _stop_signals() as stopped:
+    with ExitStack() as stack, _stop_signals() as stopped:
+        lock = _locked(folder, stack)
         asked = 0
         try:
             while True:
@@ -103,6 +105,17 @@ def run_comparison(
         raise KeyboardInterrupt(
             f"interrupted with {finished} of {len(known)} trainings finished; run the same command again to go on."
         )
+
+
+def _locked(folder: Path, stack: ExitStack) -> int | None:
+    """Keep others out of a folder."""
+    try:
+        return stack.enter_context(_lock(folder))
+    except ValueError:
+        raise ValueError(
+            f"trainings are still running in {folder}, of another demo or of one that was killed; wait for them, or "
+            "stop them."
+        ) from None
 
 
 def _take(result: Result, follower: Follower) -> None:
