@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import os
 import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,7 +26,7 @@ from spigot.data.vocab import Vocab
 _SIGNS = st.sampled_from(
     [*".,;:!?'\"-/()[]$%#@&_*\n\r\t\f\v \x00\x85\xa0\xad", "\r\n", "\n\n", "...", "n't", "'s", "cannot", "U.S.", "Mr.",
      "Nov.", "No.", "12", "3.5", "http://a.b/c", "a@b.com", ":-)", "…", "’", "“", "\u0301", "\u200d", "\ufe0f",
-     "\ufeff", "\u200b", "\u2028", "\u2029", "\ud800", "👩", "🇳", "字", "。", "ب", "ि", "अ", "\U000e0041", "ª", "\ue000"]
+     "\ufeff", "\u200b", "\u2028", "\u2029", "\ud800", "👩", "🇳", "字", "。", "ب", "ि", "अ", "ª", "\ue000"]
 )  # fmt: skip
 _TEXT = st.lists(
     st.one_of(_SIGNS, st.text(max_size=4), st.sampled_from(["The", "cat", "sat", "Bob"])), max_size=40
@@ -125,7 +126,7 @@ def test_lines_and_tokens_as_they_are() -> None:
     assert _shown(text, tokenised=True) == "It 's mine . | Yes . | can not do-it last"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_TEXT, st.booleans(), st.booleans(), st.booleans())
 def test_nothing_is_lost(text: str, lines: bool, tokenised: bool, hyphens: bool) -> None:
     found = list(sentences(text, lines=lines, tokenised=tokenised, hyphens=hyphens))
@@ -144,7 +145,7 @@ def test_pieces_make_no_difference(text: str, cuts: list[int]) -> None:
     assert list(sentences(pieces)) == list(sentences(text)) == list(sentences(list(text)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_TEXT)
 def test_tokens_stay_tokens(text: str) -> None:
     """What was taken apart is not taken further apart, nor put together, when it comes as tokens on a line."""
@@ -153,7 +154,7 @@ def test_tokens_stay_tokens(text: str) -> None:
     assert [sentence.forms for sentence in again] == [sentence.forms for sentence in found]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_TEXT)
 def test_white_space_goes_through_files(text: str) -> None:
     found = [
@@ -184,15 +185,15 @@ def test_long_stretches_are_cut_where_it_hurts_least() -> None:
 
 
 def test_a_stream_takes_little_memory() -> None:
-    pieces = (f"It rained on day {k % 100} of the year. " for k in range(4_000))
+    pieces = (f"It rained on day {k % 100} of the year. " for k in range(2_000))
     tracemalloc.start()
     try:
         count = sum(1 for _ in sentences(pieces))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert count == 4_000
-    assert peak < 200_000  # all the sentences would take ten times that
+    assert count == 2_000
+    assert peak < 100_000  # all the sentences would take ten times that
 
 
 def test_sentences_come_as_soon_as_their_line_ends() -> None:
@@ -254,6 +255,23 @@ def test_batches_of_several_files(tmp_path: Path) -> None:
     batches = list(Reader([tmp_path / f"{name}.txt" for name in texts], batch=2))
     assert [[sentence.id for sentence in batch] for batch in batches] == [["a-1", "a-2"], ["a-3", "b-1"], ["b-2"]]
     assert batches[1][0].forms == ("Three",)
+
+
+def test_who_waits_is_answered() -> None:
+    """A pipe that says nothing more for now is answered with what it said; a full batch comes first."""
+    end, start = os.pipe()
+    with open(end, "rb") as stream, open(start, "wb", buffering=0) as pipe:
+        batches = iter(Reader([stream], batch=3))
+        pipe.write(b"It rained.\nThen it")
+        assert [sentence.forms for sentence in next(batches)] == [("It", "rained", ".")]
+        pipe.write(b" stopped. Why?\nNobody knows\n\nOne. Two. Three.\n")
+        assert [sentence.id for sentence in next(batches)] == ["2", "3", "4"]
+        assert [sentence.id for sentence in next(batches)] == ["5", "6", "7"]
+        pipe.write("caf\u00e9".encode()[:-1])
+        pipe.write("\u00e9".encode()[1:])
+        pipe.close()
+        assert [sentence.forms for sentence in next(batches)] == [("café",)]
+        assert list(batches) == []
 
 
 def test_text_is_told_in_the_manner_of_the_training_data() -> None:

@@ -101,7 +101,7 @@ def parse(
 
     conventions = Conventions.of(parser.vocab)
     if _STREAM in sources and sys.stdin.isatty():
-        say("Reading from the keyboard; end with Ctrl-D on a line of its own.")
+        say("Reading from the keyboard; a full stop or a blank line ends a sentence, and Ctrl-D the text.")
     splitter = Splitter(one_per_line, tokenised, conventions.hyphens, conventions.cannot)
     streams = [sys.stdin.buffer if path == _STREAM else path for path in sources]
     reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
@@ -134,10 +134,11 @@ def _style(out: Path, to: Style | None) -> Style:
         return to
     if out == _STREAM:
         return "text" if sys.stdout.isatty() else "jsonl"
-    found = guess(out)
-    if found not in _PLACES:
-        raise ValueError(f"{out} stands for the format {found}, which parse does not write; add --to {_either()}.")
-    return cast(Style, found)
+    with contextlib.suppress(ValueError):
+        found = guess(out)
+        if found in _PLACES:
+            return cast(Style, found)
+    raise ValueError(f"{out}: the name does not tell which format to write; add --to {_either()}.")
 
 
 def _kept(style: Style, graph: bool, given: Collection[str], run: Path) -> list[str]:
