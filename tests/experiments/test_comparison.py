@@ -237,7 +237,7 @@ def test_two_at_once_do_not_share_a_folder(out, command):
     plan = plan_comparison(out, systems=["neurboparser"])
     first = run_comparison(plan, out, command=command, pause=0.01)
     next(first)
-    with pytest.raises(ValueError, match="trainings are still running in .*; wait for them, or stop them"):
+    with pytest.raises(ValueError, match=r"trainings are still running in .*; wait for them, or stop them"):
         next(run_comparison(plan, out, command=command))
     *_, known = first
     assert known[0].status == "finished"
