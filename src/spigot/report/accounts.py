@@ -11,6 +11,7 @@ from spigot.models.inspection import Account, PartAccount, account
 from spigot.models.parser import Parser
 from spigot.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot.report.figures import colour
+from spigot.report.material import NAMES
 
 _ROWS = 14  # parts of a table or of a small drawing
 _OTHERS = 2  # parts about a word that STE pushes and SPIGOT does not
@@ -43,7 +44,7 @@ def estimators(parser: Parser) -> dict[str, AbstractEstimator]:
     }
     if isinstance(own, spigot.StraightThrough | spigot.Spigot | spigot.Pipeline):
         return pair
-    return {type(own).__name__: own, **pair}
+    return {NAMES[parser.config.system]: own, **pair}
 
 
 def account_markup(

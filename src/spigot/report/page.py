@@ -99,6 +99,7 @@ class Section:
         tables: Further tables.
         markup: HTML that is put in as it is; whoever makes it has escaped what comes from outside.
         notes: Small print, plain text.
+        keys: What the colours of its pictures stand for: names and numbers of series.
         key: Its name in links to it; a section with one is listed at the top of the page.
     """
 
@@ -111,6 +112,7 @@ class Section:
     tables: Sequence[Table] = ()
     markup: str = ""
     notes: Sequence[str] = ()
+    keys: Sequence[tuple[str, int]] = ()
     key: str = ""
 
     def all_tables(self) -> list[Table]:
@@ -152,7 +154,8 @@ def render(page: Page) -> str:
         (True, True, False)
     """
     tables = [table for section in page.sections for table in section.all_tables()]
-    series = sorted({row.series for table in tables for row in table.rows if row.series is not None})
+    series = {row.series for table in tables for row in table.rows if row.series is not None}
+    series |= {number for section in page.sections for _, number in section.keys}
     return (
         environment()
         .get_template("page.html")
@@ -160,7 +163,7 @@ def render(page: Page) -> str:
             page=page,
             light=theme(False),
             dark=theme(True),
-            series=series,
+            series=sorted(series),
             policy=policy(page.scripts),
             data={name: embedded(value) for name, value in page.data.items()},
         )

@@ -201,9 +201,10 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
                 pictures.append(Picture(svg, f"{about} on the development data, per cent, by {unit}."))
     if not pictures:
         return None
-    names = ", ".join(system.name for system in experiment.systems)
-    prose = [f"Systems: {names}. Rest on a row of a table to bring out its curve; bands are deviations over seeds."]
-    return Section("Training", prose, pictures, key=f"{key}-training")
+    several = " Bands are standard deviations over seeds." if any(len(s.runs) > 1 for s in experiment.systems) else ""
+    prose = [f"Rest on a row of a table to bring out its curves.{several}"]
+    keys = [(system.name, system.series) for system in experiment.systems]
+    return Section("Training", prose, pictures, keys=keys, key=f"{key}-training")
 
 
 def _lines(experiment: Experiment, points: Callable[[Run], list[tuple[float, float]]]) -> list[Curve]:
@@ -238,7 +239,9 @@ def _loss_points(run: Run, task: str, pieces: int = 4) -> list[tuple[float, floa
 
 
 def _dev_points(run: Run, measure: str, *, seconds: bool) -> list[tuple[float, float]]:
-    scored = [step for step in run.steps if step["dev"] and measure in step["dev"]]
+    frozen = {"UAS": ("semantics", "classifier"), "LF": ("classifier",)}.get(measure, ())
+    # Where a parser stands still while another is trained on top of it, there is nothing to see.
+    scored = [s for s in run.steps if s["dev"] and measure in s["dev"] and s["phase"] not in frozen]
     if seconds:
         return [(s["seconds"] / 60, s["dev"][measure] / 100) for s in scored if s.get("seconds") is not None]
     return [(epoch, step["dev"][measure] / 100) for epoch, step in enumerate(scored, 1)]

@@ -66,7 +66,7 @@
         return item;
       }));
       if (shown.length) choose(shown.includes(chosen) ? chosen : shown[0]);
-      else { picture.replaceChildren(); says.textContent = "No sentence is like that."; note.textContent = ""; current = null; }
+      else { asked++; picture.replaceChildren(); says.textContent = "No sentence is like that."; note.textContent = ""; current = null; }
     }
 
     async function choose(k) {
@@ -117,7 +117,7 @@
       if (titles.length) note.textContent = titles.join("\n");
     }
 
-    form.addEventListener("input", filter);
+    for (const kind of ["input", "change"]) form.addEventListener(kind, filter);
     form.addEventListener("submit", (event) => event.preventDefault());
     list.addEventListener("click", (event) => {
       const item = event.target.closest("li");
