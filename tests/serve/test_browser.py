@@ -190,6 +190,11 @@ def test_a_graph_arc_changes_the_class(page, site):
     assert page.text(".classes") != before
     assert page.count(".classes .before") == 2
     assert "ARG2" in page.text(".chips")
+    page.click(".word[data-word='4']")
+    page.run("document.querySelectorAll('#menu select')[1].value = 0")
+    page.click("#menu [data-action=force-arc]")
+    page.wait_for_any(".arc[data-side=above][data-start='0'][data-end='4']")
+    assert "top: the" in page.text(".chips")
 
 
 def test_a_link_brings_everything_back(page, site):
@@ -215,6 +220,11 @@ def test_what_is_wrong_is_said_in_place(page, site):
     # A demand that no tree can meet is said, and can be taken back.
     visit(page, site, text=SENTENCE, c='[[0,0,1,2,1,"","cat","The"],[0,0,1,1,2,"","The","cat"]]')
     page.until(lambda: "word 1 has head 2" in page.text("#error"), "there is no complaint")
+    page.wait_for(".stale .chips .force", 2)
+    page.click(".chips .force")
+    page.wait_for("#error[hidden]")
+    page.wait_for(".chips .force", 1)
+    assert heads(page)[2] == 1
 
 
 def test_words_are_never_markup(page):

@@ -59,7 +59,7 @@ class _Reader(io.RawIOBase):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """One connection. Requests are answered one after the other until the client hangs up or does something wrong."""
 
     server: "Server"  # pyright: ignore[reportIncompatibleVariableOverride] (a server is given to its own handlers only)
     protocol_version = "HTTP/1.1"
@@ -205,10 +205,22 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def as_json(value: object) -> Resource:
+    """A value as an answer.
+
+    Example:
+        >>> as_json({"error": "naïve"}).body
+        b'{"error": "na\\\\u00efve"}'
+    """
     return Resource(f"{_JSON}; charset=utf-8", json.dumps(value, allow_nan=False).encode("ascii"))
 
 
 def is_loopback(host: str) -> bool:
+    """Whether an address is one that only this machine can reach.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
     try:
         return ipaddress.ip_address(host.split("%")[0]).is_loopback
     except ValueError:
@@ -216,7 +228,12 @@ def is_loopback(host: str) -> bool:
 
 
 def names_loopback(host: str) -> bool:
-    """Whether a Host header names this machine, with any port: it may be forwarded from another one."""
+    """Whether a Host header names this machine, with any port: it may be forwarded from another one.
+
+    Example:
+        >>> names_loopback("localhost:8000"), names_loopback("localhost.example:8000")
+        (True, False)
+    """
     name = host.rsplit(":", 1)[0] if not host.endswith("]") and ":" in host else host
     name = name.strip().lower().removeprefix("[").removesuffix("]")
     return name == "localhost" or name.endswith(".localhost") or is_loopback(name)

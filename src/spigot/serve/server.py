@@ -5,7 +5,8 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from typing import Any
 
@@ -81,9 +82,16 @@ class Server(ThreadingHTTPServer):
             host = f"[{'::1' if host == '::' else host}]"
         return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.server_port}"
 
-    def running(self) -> "_Running":
+    @contextmanager
+    def running(self) -> Iterator["Server"]:
         """Serve in another thread for as long as a `with` block lasts."""
-        return _Running(self)
+        thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="serving", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.shutdown()
+            thread.join()
 
     def server_close(self) -> None:
         """Give the port back and answer nobody any more."""
@@ -112,22 +120,8 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that hang up or fall silent are no news."""
-        if not isinstance(sys.exception() if hasattr(sys, "exception") else sys.exc_info()[1], OSError):
+        if not isinstance(sys.exception(), OSError):
             traceback.print_exc()
-
-
-class _Running:
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="serving", daemon=True)
-
-    def __enter__(self) -> Server:
-        self._thread.start()
-        return self._server
-
-    def __exit__(self, *problem: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
 
 
 def _full() -> bytes:

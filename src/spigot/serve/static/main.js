@@ -63,11 +63,22 @@ async function ask({ edited = false } = {}) {
     if (error instanceof Stale || mine !== ticket) return;
     busy.textContent = "";
     show(find("#error"), error.message[0].toUpperCase() + error.message.slice(1));
-    find("#sentences").classList.add("stale");
-    draw(); // the chips of constraints that cannot be met, to take them back
+    await drawWithout(mine);
   } finally {
     clearTimeout(late);
   }
+}
+
+/** Constraints that cannot be met stay on the page, over the answer without them, to be taken back. */
+async function drawWithout(mine) {
+  try {
+    if (page.constraints.length) page.answer = await parse(question([]));
+  } catch {
+    // Then it was not for the constraints; the last answer stays.
+  }
+  if (mine !== ticket) return;
+  find("#sentences").classList.add("stale");
+  draw();
 }
 
 function question(constraints, more = {}) {

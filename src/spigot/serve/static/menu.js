@@ -89,7 +89,7 @@ export function wordMenu(sentence, place, answer, element, page, actions) {
       return make("li", {}, choice(name, one.marginal, one.difference, chosen, () => actions.force(arc), one.head));
     })));
   }
-  if (about.constrains.includes("graph") && answer.forms.length > 1) parts.push(...arcForm(sentence, place, answer, about, actions));
+  if (about.constrains.includes("graph")) parts.push(...arcForm(sentence, place, answer, about, actions));
   if (parts.length < 3) parts.push(make("p", {}, "There is nothing to choose here."), button("Close", closeMenu));
   open(element, ...parts);
 }
@@ -105,15 +105,17 @@ function choice(name, share, gap, chosen, action, head = null) {
 }
 
 function arcForm(sentence, place, answer, about, actions) {
-  const other = make("select", { "aria-label": "the other word" }, ...answer.forms.flatMap((form, k) =>
+  const other = make("select", { "aria-label": "the other word" }, make("option", { value: 0 }, "root (a top)"), ...answer.forms.flatMap((form, k) =>
     k + 1 === place ? [] : [make("option", { value: k + 1 }, form)]));
   const way = make("select", { "aria-label": "direction" }, make("option", { value: "out" }, "→"), make("option", { value: "in" }, "←"));
   const role = make("select", { "aria-label": "role" }, make("option", { value: "" }, "any role"),
     ...about.roles.filter((name) => name !== "TOP").map((name) => make("option", { value: name }, name)));
   const go = () => {
     const there = Number(other.value);
+    if (there === 0) return actions.force({ sentence, side: "above", start: 0, end: place, role: "" });
     const [start, end] = way.value === "out" ? [place, there] : [there, place];
-    actions.force({ sentence, side: "above", start, end, role: role.value });
+    return actions.force({ sentence, side: "above", start, end, role: role.value });
   };
+  other.value = String(place > 1 ? place - 1 : place + 1);
   return [make("h5", {}, "Force a graph arc"), make("div", { class: "row" }, way, other, role, button("Force", go, { "data-action": "force-arc" }))];
 }
