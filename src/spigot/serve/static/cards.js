@@ -14,8 +14,9 @@ export function card(sentence, index, page, actions) {
     return panel(answer, svg, { index, k, page, actions });
   });
   if (pair && page.overlay && sentence.compare) {
-    panels.forEach((one) => one.querySelector(".drawing").remove());
-    panels.unshift(overlay(sentence, { index, page, actions }));
+    for (const one of panels) one.querySelectorAll(".drawing, .save").forEach((part) => part.remove());
+    const telling = panels.filter((one) => one.querySelector(".classes, .ignored"));
+    panels.splice(0, 2, overlay(sentence, { index, page, actions }), ...telling);
   }
   const whole = make("article", { class: "sentence", "data-sentence": index, "aria-label": sentence.forms.join(" ") },
     held.length ? chips(held, actions) : null,
