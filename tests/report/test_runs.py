@@ -288,3 +288,23 @@ def test_bad_runs_are_named_in_one_sentence(runs: list[Path], tmp_path: Path) ->
         report([runs[0]], baseline=runs[1])
     with pytest.raises(ValueError, match="sentences is -1"):
         report(runs, sentences=-1)
+
+
+def test_phases_have_their_time_where_the_steps_say_it(runs: list[Path], tmp_path: Path) -> None:
+    run = copied(runs[0], tmp_path / "timed")
+    steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    timed = [{**step, "seconds": 2.0 * k} for k, step in enumerate(steps, 1)]
+    (run / "steps.jsonl").write_text("".join(f"{json.dumps(step)}\n" for step in timed))
+    made = report([run], sentences=0)
+    table = tables(made, "-speed")["By phase of the training"]
+    phases = list(dict.fromkeys(step["phase"] for step in steps))
+    assert len(table.rows) == len(phases) == 2
+    for row, phase in zip(table.rows, phases, strict=True):
+        mine = [step for step in steps if step["phase"] == phase]
+        words = sum(step["tokens"] for step in mine)
+        assert [cell.text for cell in row.cells][2:] == [
+            f"{words:,}", f"{sum(s['sentences'] for s in mine) / (2 * len(mine)):,.0f}", f"{words / (2 * len(mine)):,.0f}"
+        ]  # fmt: skip
+    captions = [picture.caption for section in made.sections for picture in section.pictures]
+    assert "LF on the development data, per cent, by minutes." in captions
+    assert not tables(report([runs[0]], sentences=0), "-speed").get("By phase of the training")

@@ -48,15 +48,23 @@ def estimators(parser: Parser) -> dict[str, AbstractEstimator]:
 
 
 def account_markup(
-    parser: Parser, name: str, sentences: Sequence[Sentence], told: Callable[[str], None] = lambda what: None
+    parser: Parser,
+    name: str,
+    sentences: Sequence[Sentence],
+    *,
+    count: int = 5,
+    is_open: bool = True,
+    told: Callable[[str], None] = lambda what: None,
 ) -> str:
-    """For each sentence the structure that went forward and what was done to it, as HTML.
+    """Of the sentences that SPIGOT moves most the structure that went forward and what was done to it, as HTML.
 
     Args:
         parser: A system with a structure inside.
         name: What it is called.
         sentences: Training sentences with the annotation of the end task.
-        told: Called before each sentence.
+        count: How many of them to show.
+        is_open: Whether the first one is unfolded.
+        told: Called before each sentence that is shown.
 
     Example:
         >>> from spigot.config import make_config
@@ -69,13 +77,17 @@ def account_markup(
         >>> account_markup(Parser(config, vocab, joint_model(config, vocab)), "STE & co.", [rain])[:22]
         '<h3>STE &amp; co.</h3>'
     """
+    pair = estimators(parser)
+
+    def moved(sentence: Sentence) -> float:
+        return sum(abs(part.gradient) for part in account(parser, sentence, pair["SPIGOT"], top=_EVERY).parts)
+
     blocks = []
-    for number, sentence in enumerate(sentences):
+    for number, sentence in enumerate(sorted(sentences, key=moved, reverse=True)[:count]):
         told(f"gradients of {name}")
-        found = {
-            title: account(parser, sentence, estimator, top=_EVERY) for title, estimator in estimators(parser).items()
-        }
-        blocks.append(_block(found, is_open=number == 0, graph=parser.config.intermediate == "semantics"))
+        found = {title: account(parser, sentence, estimator, top=_EVERY) for title, estimator in pair.items()}
+        graph = parser.config.intermediate == "semantics"
+        blocks.append(_block(found, is_open=is_open and number == 0, graph=graph))
     return f"<h3>{escape(name)}</h3>{''.join(blocks)}"
 
 

@@ -22,7 +22,7 @@ from spigot.training import checkpoint
 SENTENCES = 100
 """How many sentences a report shows unless told otherwise."""
 
-_ACCOUNTS = 5  # training sentences whose gradients are shown
+_ACCOUNTS, _TRIED = 5, 15  # training sentences whose gradients are shown, of how many
 _TASKS = {
     "parsing": "semantic dependency parsing with syntactic trees inside",
     "classification": "sentence classification with structures inside",
@@ -192,12 +192,15 @@ def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: st
 
 def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Callable[[str], None]) -> Section | None:
     """What the estimators did in training; of systems that train a structure through the end task."""
-    blocks = []
-    for each in everyone:
+    blocks: list[str] = []
+    for each in sorted(everyone, key=lambda each: each.parser.config.system != "spigot"):
         gold = each.system.first.gold("train")
         if each.parser.config.is_joint and gold:
-            chosen = with_annotation(gold, each.parser.config.task, _ACCOUNTS)
-            blocks.append(account_markup(each.parser, each.system.name, chosen, told))
+            known = with_annotation(gold, each.parser.config.task, _TRIED)
+            markup = account_markup(
+                each.parser, each.system.name, known, count=_ACCOUNTS, is_open=not blocks, told=told
+            )
+            blocks.append(markup)
     if not blocks:
         return None
     prose = [
