@@ -136,7 +136,7 @@ def _write_report(runs: list[Path], path: Path) -> Path:
     from spigot.report.runs import report
 
     console = Console(stderr=True)
-    with console.status("writing the report") if console.is_terminal else nullcontext() as status, use_threads(None):
+    with console.status("writing the report") if console.is_terminal else nullcontext() as status, use_threads(1):
         page = report(
             runs,
             sentences=SENTENCES,

@@ -33,7 +33,7 @@ def print_outcome(found: "Outcome") -> None:
                 79.1–83.2
         <BLANKLINE>
         ste starts from the pipeline's parser and sees trees for longer than it, so a
-        lead over the pipeline is not due to the gradient through the trees alone.
+        lead over the pipeline would not be due to the gradient through the trees alone.
         Each system was trained once; another seed moves its numbers too, and --seeds 3
         says how far.
     """

@@ -170,8 +170,8 @@ def remarks(found: Outcome) -> list[str]:
         several = len(joint) > 1
         said.append(
             f"{_listed(joint)} {'start' if several else 'starts'} from the pipeline's parser and "
-            f"{'see' if several else 'sees'} trees for longer than it, so a lead over the pipeline is not due to the "
-            "gradient through the trees alone."
+            f"{'see' if several else 'sees'} trees for longer than it, so a lead over the pipeline would not be due "
+            "to the gradient through the trees alone."
         )
     if systems and max(row.seeds for row in systems.values()) == 1:
         said.append("Each system was trained once; another seed moves its numbers too, and --seeds 3 says how far.")
