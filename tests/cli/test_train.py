@@ -22,6 +22,7 @@ def test_a_run_has_everything(trained):
         "model.safetensors",
         "checkpoint.safetensors",
         "steps.jsonl",
+        "times.jsonl",
         "scores.json",
         *(f"predictions.{part}.{kind}" for part in ("dev", "id", "ood") for kind in ("sdp", "conllu")),
         *(f"gold.{part}.jsonl" for part in ("train", "dev", "id", "ood")),

@@ -67,6 +67,7 @@ def test_a_run_folder_holds_all_that_is_needed(data: Path, tmp_path: Path) -> No
         "model.safetensors",
         "checkpoint.safetensors",
         "steps.jsonl",
+        "times.jsonl",
         "scores.json",
         *(f"predictions.{name}.{end}" for name in ("dev", "id") for end in ("sdp", "conllu")),
         *(f"gold.{name}.jsonl" for name in ("train", "dev", "id")),

@@ -64,8 +64,15 @@ class Run:
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
-        """The lines of `steps.jsonl`; none if there is no such file."""
-        path = self.path / checkpoint.STEPS
+        """The lines of `steps.jsonl`, or none; the last of an epoch says when it ended, if that is known."""
+        ends = {(line["phase"], line["epoch"]): line["seconds"] for line in self._lines(checkpoint.TIMES)}
+        return [
+            {**step, "seconds": ends.get((step["phase"], step["epoch"])) if step["dev"] is not None else None}
+            for step in self._lines(checkpoint.STEPS)
+        ]
+
+    def _lines(self, name: str) -> list[dict[str, Any]]:
+        path = self.path / name
         if not path.exists():
             return []
         try:

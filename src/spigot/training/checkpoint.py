@@ -21,7 +21,7 @@ from spigot.models.joint import joint_model
 from spigot.models.parser import Parser
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
-STATE, STEPS, SCORES = "checkpoint.safetensors", "steps.jsonl", "scores.json"
+STATE, STEPS, TIMES, SCORES = "checkpoint.safetensors", "steps.jsonl", "times.jsonl", "scores.json"
 
 
 def load(run: str | os.PathLike[str]) -> Parser:

@@ -28,6 +28,7 @@ from spigot.training import checkpoint
 from spigot.training.development import structure_field
 from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.gold import keep_gold
+from spigot.training.log import Log
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 from spigot.training.requirements import check_labels, require_sentences
 
@@ -165,14 +166,14 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
     """Pass the steps on; save the state now and then, at every epoch's end, and when asked to stop."""
     started, before = time.monotonic(), trainer.progress.seconds
     saved = started
-    open_log = closing(_Log(folder / checkpoint.STEPS, trainer)) if is_main() else nullcontext()
+    open_log = closing(Log(folder, trainer)) if is_main() else nullcontext()
     with _stop_signals() as stopped, open_log as log:
         for step in trainer.steps():
             now = time.monotonic()
             trainer.progress.seconds = before + now - started
             stop = anyone(bool(stopped))
             if log is not None:
-                log.append(step)
+                log.append(step, trainer.progress.seconds)
                 if step.is_best:
                     checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
                 if step.dev is not None or stop or now - saved >= trainer.config.training.save_seconds:
@@ -252,40 +253,6 @@ def _scored(parser: Parser, corpus: Corpus) -> Iterator[tuple[str, dict[str, lis
 def _described(gold: list[Sentence], predicted: list[Sentence], field: Field) -> Induced:
     known = all((sentence.heads if field == "heads" else sentence.graph) is not None for sentence in gold)
     return describe(predicted, gold if known else None, field=field)
-
-
-class _Log:
-    """`steps.jsonl`: one line a step, of the steps the saved state knows and those after it."""
-
-    def __init__(self, path: Path, trainer: Trainer) -> None:
-        progress = trainer.progress
-        names = [phase.name for phase in trainer.phases]
-
-        def known(line: str) -> bool:
-            step = json.loads(line)
-            # Where the training stood after it: the end of an epoch is the start of the next.
-            place = (step["epoch"], 0) if step["dev"] is not None else (step["epoch"] - 1, step["step"])
-            return (names.index(step["phase"]), *place) <= (progress.phase, progress.epoch, progress.step)
-
-        kept = []
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    if known(line):
-                        kept.append(line)
-                except ValueError:  # a line cut short by a crash
-                    continue
-        checkpoint.write_text(path, "".join(f"{line}\n" for line in kept))
-        self._file = path.open("a", encoding="utf-8")
-
-    def append(self, step: Step) -> None:
-        self._file.write(json.dumps(asdict(step)) + "\n")
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
 
 
 @contextmanager
