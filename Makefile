@@ -17,7 +17,7 @@ demo: $(USABLE)
 	$(BIN)/spigot demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 	$(MAKE) docs
 
 lint: $(STAMP)

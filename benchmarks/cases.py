@@ -11,6 +11,7 @@ import spigot
 from benchmarks import peers
 from benchmarks.parsing import parsing
 from benchmarks.sentiment import sentiment_speed
+from benchmarks.serving import serving
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
 from benchmarks.training import all_of_training
 
@@ -201,6 +202,7 @@ CASES = {
     "training": all_of_training,
     "parsing": parsing,
     "sentiment": sentiment_speed,
+    "serving": serving,
 }
 
 warnings.filterwarnings("ignore", module="torch_struct")
