@@ -32,7 +32,7 @@ FULL: dict[str, Any] = {
         "optimiser": _OPTIMISER,
         "pruning": {"epochs": 5, "rare_role": 3},
     },
-    "estimator": {"max_norm": 0.1},
+    "estimator": {"max_norm": 0.03},
     # The gradient of a semantic parser that knows nothing yet would spoil a parser that knows something: warm up.
     "training": {"batch": 8, "pretrain": 6, "epochs": 18, "patience": 0, "share": 0.15, "warm_up": 2},
 }
