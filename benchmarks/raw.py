@@ -1,13 +1,15 @@
 """Plain text: how well sentences and tokens are found, and how fast beside the parser that reads them.
 
 `python -m benchmarks.raw` prints precision, recall and F1 on the English Web Treebank of Universal Dependencies, whose
-files are in the folder `ud-ewt` of SPIGOT_DATA, and the speed.
+files are in the folder `ud-ewt` of SPIGOT_DATA, and the speed. It takes some minutes, most of them to train a parser
+to compare with; `python -m benchmarks.raw RUN` takes that of a run instead.
 
 A treebank has the text of each sentence, the white space between its words, and marks where documents and paragraphs
 begin. Paragraphs are put back with a blank line between them; other line breaks are lost, so that a salutation on a
 line of its own, say, stands in the middle of a line, where nobody would look for the end of a sentence.
 """
 
+import itertools
 import os
 import re
 import sys
@@ -28,6 +30,8 @@ from spigot.data.tokens import split
 
 WANT = 0.985
 """The F1 of tokens that we hold ourselves to."""
+SENTENCES = 1000
+"""How many are parsed to take the time."""
 _NEW_PARAGRAPH = re.compile(r"#\s*new(?:par|doc)\b")
 
 Span = tuple[int, int]
@@ -127,14 +131,15 @@ def quality() -> Iterator[Row]:
         yield Row(f"plain text of ud-ewt {part}", took, want=f"tokens {WANT:.1%}", met=tokens.f1 >= WANT, note=note)
 
 
-def speed() -> Iterator[Row]:
-    """Finding sentences and tokens, beside parsing them with a joint model of the paper's size."""
+def speed(run: Path | None = None) -> Iterator[Row]:
+    """Finding sentences and tokens, beside parsing them with a joint model of the paper's size, or that of a run."""
     from benchmarks.parsing import briefly_trained
+    from spigot.training import checkpoint
 
     data = corpus()
     with threads(THREADS):
-        parser = briefly_trained(data)
-        text = "\n".join(" ".join(sentence.forms) for sentence in data.trees.train)
+        parser = briefly_trained(data) if run is None else checkpoint.load(run)
+        text = "\n".join(" ".join(sentence.forms) for sentence in itertools.islice(data.trees.train, SENTENCES))
         found = list(sentences(text))
         words = sum(map(len, found))
 
@@ -156,13 +161,12 @@ def raw() -> Iterator[Row]:
     yield from speed()
 
 
-def main() -> None:
-    """Print what `raw` measures, one line each."""
-    for row in raw():
+def main(run: Path | None = None) -> None:
+    """Print quality and speed, one line each."""
+    for row in itertools.chain(quality(), speed(run)):
         against = f"{row.ratio:.1f} times as fast as {row.other}" if row.ratio else ""
-        print(f"{row.name}: {row.ours:,.0f} ms", row.note, against, f"(want {row.want})", sep="  ")
-        sys.stdout.flush()
+        print(f"{row.name}: {row.ours:,.0f} ms", row.note, against, f"(want {row.want})", sep="  ", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

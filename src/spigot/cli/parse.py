@@ -109,7 +109,7 @@ def parse(
     words = number = 0
     started = time.monotonic()
     with use_threads(threads), _target(out) as put:
-        write = _writer(style, put)
+        write = _writer(style, out, put)
         doing = "classifying" if is_classifier(parser) else "parsing"
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == _STREAM and (sys.stdout.isatty() or _STREAM in sources)
@@ -169,16 +169,18 @@ def _target(out: Path) -> Iterator[Callable[[str], object]]:
     yield lambda text: sys.stdout.buffer.write(text.encode())
 
 
-def _writer(style: Style, put: Callable[[str], object]) -> Callable[[Sentence], None]:
+def _writer(style: Style, out: Path, put: Callable[[str], object]) -> Callable[[Sentence], None]:
     """What writes a sentence, with all that belongs to it, so that whoever waits for it can go on."""
-    if style == "text":
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        return lambda sentence: put(_drawn(sentence, width, colour) + "\n\n") and None
+    terminal = out == _STREAM and sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    colour = terminal and "NO_COLOR" not in os.environ
     opens = True
 
     def write(sentence: Sentence) -> None:
         nonlocal opens
+        if style == "text":
+            put(f"{_drawn(sentence, width, colour)}\n\n")
+            return
         text, layout = FORMATS[style].render(with_text(sentence) if style == "conllu" else sentence, opens)
         put(text + layout.tail)
         opens = False

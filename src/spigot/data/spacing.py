@@ -15,7 +15,7 @@ from spigot.data.sentence import Sentence
 _NAMES = {" ": r"\s", "\t": r"\t", "\n": r"\n", "\r": r"\r", "|": r"\p", "\\": "\\\\"}
 _CHARACTERS = {name: character for character, name in _NAMES.items()}
 _RANGE = re.compile(r"\d+-(\d+)\t")
-_NAME = re.compile(r"\\u[0-9a-f]{4}|\\.")
+_NAME = re.compile(r"\\u[0-9a-fA-F]{4}|\\[stnrp\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _read(source: ConllSource, size: int) -> Spacing:
         if match := _RANGE.match(line):  # what follows a multiword token follows its last word
             last = int(match[1])
             cells[before:last] = ["SpaceAfter=No"] * (last - before - 1) + [line.rsplit("\t", 1)[1]]
-    values = [dict(part.partition("=")[::2] for part in cell.split("|")) for cell in cells]
+    values = [{name: value for name, _, value in (part.partition("=") for part in cell.split("|"))} for cell in cells]
     usual = ("" if value.get("SpaceAfter") == "No" else " " for value in values)
     pairs = zip(values, usual, strict=True)
     after = (_plain(value["SpacesAfter"]) if "SpacesAfter" in value else space for value, space in pairs)
