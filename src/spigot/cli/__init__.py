@@ -46,24 +46,17 @@ app = cyclopts.App(
     help="Discrete structures inside PyTorch networks. With --debug, a failure shows its traceback.",
     version=version,
 )
-for command in (
-    demo.demo,
-    train.train,
-    sweep.sweep,
-    evaluate.evaluate,
-    compare.compare,
-    score.score,
-    parse.parse,
-    predict.predict,
-    data.tag,
-    report.report,
-    analyse.analyse,
-    serve.serve,
-    draw.draw,
-    diagnose.diagnose,
-    clusters.clusters,
-):
-    app.command(command)
+_COMMANDS = {
+    "Start": (demo.demo,),
+    "Train": (train.train, sweep.sweep, clusters.clusters),
+    "Use": (parse.parse, predict.predict, data.tag),
+    "Measure": (evaluate.evaluate, compare.compare, score.score),
+    "Look": (serve.serve, report.report, analyse.analyse, diagnose.diagnose, draw.draw),
+}
+for name, commands in _COMMANDS.items():
+    group = cyclopts.Group.create_ordered(name)
+    for command in commands:
+        app.command(command, group=group)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
