@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from spigot.data.conventions import Conventions
+from spigot.data.raw import sentences
 from spigot.data.sentence import Sentence
 from spigot.models.constraints import Constraints
 from spigot.models.inspection import inspect
-from spigot.serve import Api, Refused, open_systems
-from spigot.serve.query import read_json
+from spigot.serve import Api, Refused, System, open_systems
+from spigot.serve.query import read_json, read_query
+from tests.parsing import corpus, parser
 from tests.serve.conftest import LIMITS
 
 WORDS = ["The", "cat", "sees", "the", "dog", "here"]
@@ -263,7 +266,40 @@ def test_nothing_that_is_no_number_gets_into_an_answer():
 
 
 def test_constraints_of_the_library_are_what_is_asked(systems):
-    from spigot.serve.query import read_query
-
-    query = read_query({"words": WORDS, "constraints": {"not_heads": [[1, 2]], "arcs": [[0, 3]]}}, ["trees"])
+    given = {"words": WORDS, "constraints": {"not_heads": [[1, 2]], "arcs": [[0, 3]]}}
+    query = read_query(given, {"trees": Conventions()})
     assert query.constraints == (Constraints(not_heads=((1, 2),), arcs=((0, 3, ""),)),)  # pyright: ignore[reportArgumentType]
+
+
+def test_text_is_cut_as_the_first_system_knows_it_and_told_to_each_in_its_own_spelling(systems):
+    data = corpus()
+    manner = ("“", "do", "n’t", "”", *["well-known"] * 20)
+    flat = Sentence(manner, heads=tuple(range(len(manner))), lemmas=manner, tags=("X",) * len(manner))
+    curly = System("curly", parser("spigot", replace(data, trees=replace(data.trees, train=[*data.trees.train, flat]))))
+    text = "The dog's \"far-off\" cat doesn't see."
+    whole, cut = ([s.forms for s in sentences(text, hyphens=hyphens)][0] for hyphens in (False, True))
+    assert "far-off" in whole and "far-off" not in cut
+    spelt = curly.conventions.respell(next(sentences(text, hyphens=False))).forms
+    assert {"“", "”", "n’t"} < set(spelt)
+    with Api([curly, systems[0]], LIMITS) as api:
+        for names, forms in ((["curly", "trees"], whole), (["trees", "curly"], cut)):
+            answer = api.parse({"text": text, "systems": names, "draw": True})["sentences"][0]
+            assert answer["forms"] == list(forms)
+            assert [one["forms"] for one in answer["answers"]] == [list(forms)] * 2
+            assert all("n\u2019t" not in json.dumps(one, ensure_ascii=False) for one in answer["answers"])
+        told = api.parse({"text": text, "systems": ["curly"]})["sentences"][0]["answers"][0]
+        # The same as if somebody had written it in the manner of its data.
+        assert (
+            api.parse({"words": list(spelt), "systems": ["curly"]})["sentences"][0]["answers"][0]["next_heads"]
+            == (told["next_heads"])
+        )
+    (plain,) = inspect(curly.parser, [Sentence(spelt)])
+    assert told["heads"] == list(plain.sentence.heads or ())
+    assert told["next_heads"][0][0]["score"] == pytest.approx((plain.heads or ())[0][0].score, abs=1e-4)
+    (other,) = inspect(curly.parser, [Sentence(whole)])
+    assert told["next_heads"][0][0]["score"] != pytest.approx((other.heads or ())[0][0].score, abs=1e-6)
+
+
+def test_a_demand_that_cannot_be_met_is_named_in_any_spelling(systems):
+    with Api(systems, LIMITS) as api, pytest.raises(Refused, match="word 1 has head 2"):
+        api.parse({"words": ['"', "Rain"], "constraints": {"heads": [[1, 2], [2, 1]]}})

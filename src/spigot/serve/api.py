@@ -8,7 +8,7 @@ import spigot
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.vocab import TOP
 from spigot.models.constraints import Constraints
-from spigot.models.inspection import Inspection, inspect
+from spigot.models.inspection import Inspection
 from spigot.serve.answers import draw, draw_pair, plain
 from spigot.serve.batching import Batcher, Busy
 from spigot.serve.query import Limits, Query, Refused, read_query
@@ -53,6 +53,7 @@ class Api:
         self.limits = limits
         self._systems = {system.name: system for system in systems}
         self._about: dict[str, About] = {system.name: system.about for system in systems}
+        self._conventions = {system.name: system.conventions for system in systems}
         for system in systems:
             system.parser.model.eval()
         self._batcher: Batcher[_Job, Inspection] = Batcher(
@@ -90,7 +91,7 @@ class Api:
         Raises:
             Refused: If the request is not understood, or cannot be done.
         """
-        query = read_query(given, list(self._systems), self.limits)
+        query = read_query(given, self._conventions, self.limits)
         wanted = [self._constraints(query, name) for name in query.systems]
         jobs: dict[tuple[int, int, bool], _Job] = {}
         for k, sentence in enumerate(query.sentences):
@@ -125,12 +126,10 @@ class Api:
             mine = [k for k, job in enumerate(jobs) if job.system == name]
             if not mine:
                 continue
-            found = inspect(
-                system.parser,
+            found = system.inspect(
                 [jobs[k].sentence for k in mine],
                 [jobs[k].constraints for k in mine],
                 top=max(jobs[k].top for k in mine),
-                errors="return",
             )
             results.update(zip(mine, found, strict=True))
         return [results[k] for k in range(len(jobs))]

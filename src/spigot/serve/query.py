@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from spigot.data.conventions import Conventions
 from spigot.data.raw import sentences
 from spigot.data.sentence import Arc, Sentence
 from spigot.models.constraints import Constraints
@@ -106,22 +107,26 @@ def read_json(body: bytes) -> object:
         raise Refused(400, f"the body is no JSON in UTF-8 ({problem}); send one object.") from None
 
 
-def read_query(given: object, names: Sequence[str], limits: Limits = Limits()) -> Query:
+def read_query(given: object, known: Mapping[str, Conventions], limits: Limits = Limits()) -> Query:
     """Check a request.
+
+    Text is cut into words in the manner of the first system that is asked: answers about other words could not be
+    compared.
 
     Args:
         given: What the body says.
-        names: The systems there are; the first is asked if the request names none.
+        known: The systems there are, each with its manner of cutting words; the first is asked if the request names
+            none.
         limits: What is allowed.
 
     Raises:
         Refused: If anything in it is not as it should be.
 
     Example:
-        >>> query = read_query({"words": ["Rain", "fell"], "constraints": {"heads": [[1, 2]]}}, ["rain"])
+        >>> query = read_query({"words": ["Rain", "fell"], "constraints": {"heads": [[1, 2]]}}, {"rain": Conventions()})
         >>> query.sentences[0].forms, query.constraints[0].heads
         (('Rain', 'fell'), ((1, 2),))
-        >>> read_query({"text": 3}, ["rain"])
+        >>> read_query({"text": 3}, {"rain": Conventions()})
         Traceback (most recent call last):
         ...
         spigot.serve.query.Refused: "text" is 3; it must be a string.
@@ -131,8 +136,8 @@ def read_query(given: object, names: Sequence[str], limits: Limits = Limits()) -
     for key in given:
         if key not in _KEYS:
             raise Refused(400, f"{_short(key)} is nothing that can be asked for; there are {', '.join(_KEYS)}.")
-    systems = _systems(given.get("systems"), names, limits)
-    found = _sentences(given, limits)
+    systems = _systems(given.get("systems"), list(known), limits)
+    found = _sentences(given, known[systems[0]] if systems else Conventions(), limits)
     total = sum(map(len, found)) * len(systems)
     if total > limits.total:
         raise Refused(
@@ -162,7 +167,7 @@ def _systems(given: object, names: Sequence[str], limits: Limits) -> tuple[str, 
     return tuple(given)
 
 
-def _sentences(given: Mapping[str, Any], limits: Limits) -> list[Sentence]:
+def _sentences(given: Mapping[str, Any], conventions: Conventions, limits: Limits) -> list[Sentence]:
     text, words, tags = given.get("text"), given.get("words"), given.get("tags")
     if (text is None) == (words is None):
         raise Refused(400, "a request has either text or words; send one of them.")
@@ -172,7 +177,7 @@ def _sentences(given: Mapping[str, Any], limits: Limits) -> list[Sentence]:
         if tags is not None:
             raise Refused(400, '"tags" belong to "words"; with "text" nobody knows yet which words there are.')
         _check_characters("text", text)
-        found = list(sentences(text))
+        found = list(sentences(text, hyphens=conventions.hyphens, cannot=conventions.cannot))
     else:
         forms = _strings("words", words)
         named = None if tags is None else _strings("tags", tags)

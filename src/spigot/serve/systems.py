@@ -1,12 +1,17 @@
 """Trained systems by name, and what each of them gives."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from spigot.config import Config
+from spigot.data.conventions import Conventions
+from spigot.data.sentence import Sentence
 from spigot.data.vocab import SPECIAL
+from spigot.models.constraints import Constraints, Infeasible
+from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
 from spigot.training import load
 
@@ -65,7 +70,12 @@ class System:
     name: str
     parser: Parser
 
-    @property
+    @cached_property
+    def conventions(self) -> Conventions:
+        """How the data it was trained on are tokenised and spelt."""
+        return Conventions.of(self.parser.vocab)
+
+    @cached_property
     def about(self) -> About:
         """What it is."""
         config, vocab, model = self.parser.config, self.parser.vocab, self.parser.model
@@ -89,6 +99,30 @@ class System:
     def plain(self) -> dict[str, Any]:
         """What it is, for JSON."""
         return asdict(self.about)
+
+    def inspect(
+        self, sentences: Sequence[Sentence], constraints: Sequence[Constraints | None], *, top: int
+    ) -> list[Inspection | Infeasible]:
+        """What it finds in sentences, told to it in its own spelling; the answers have the spelling that was given.
+
+        Args:
+            sentences: What to parse.
+            constraints: What the structures of each sentence must have and must not have.
+            top: How many heads of a word, and how many other roles of an arc, to list.
+
+        Returns:
+            One answer a sentence, or why its constraints cannot be met.
+        """
+        told = [self.conventions.respell(sentence) for sentence in sentences]
+        found = inspect(self.parser, told, constraints, top=top, errors="return")
+        answers = [
+            one.sentence if isinstance(one, Inspection) else sentence for one, sentence in zip(found, told, strict=True)
+        ]
+        given_back = self.conventions.through(lambda _: answers, sentences)
+        return [
+            replace(one, sentence=sentence) if isinstance(one, Inspection) else one
+            for one, sentence in zip(found, given_back, strict=True)
+        ]
 
 
 def open_systems(runs: Sequence[Path]) -> Iterator[System]:

@@ -28,7 +28,7 @@ function show(element, message) {
   element.hidden = !message;
 }
 
-/** Ask for everything that is on the page. After an edit, constraints stay whose words are still there. */
+/** Ask for everything that is on the page. After an edit, constraints stay whose words are still where they were. */
 async function ask({ edited = false } = {}) {
   const mine = ++ticket;
   closeMenu({ focus: false });
@@ -49,6 +49,7 @@ async function ask({ edited = false } = {}) {
     let answer = null;
     if (edited && page.constraints.length) {
       answer = await parse(question([]));
+      if (mine !== ticket) return;
       page.constraints = surviving(page.constraints, answer.sentences);
       save();
     }
@@ -174,7 +175,7 @@ async function start() {
     if (first.value === page.second) page.second = page.first; // swap
     page.first = first.value;
     fill();
-    ask();
+    ask({ edited: true }); // it may cut words in another way
   });
   second.addEventListener("change", () => {
     page.second = second.value === page.first ? "" : second.value;
