@@ -3,6 +3,7 @@
 import io
 import itertools
 import os
+import time
 import tracemalloc
 from collections.abc import Iterable
 from pathlib import Path
@@ -182,6 +183,17 @@ def test_long_stretches_are_cut_where_it_hurts_least() -> None:
     assert detokenise(found) == text
     assert len(_forms(text, lines=True)) == 1
     assert max(map(len, _forms("x-" * 2000))) < LONGEST
+
+
+@pytest.mark.parametrize(
+    "unit", ["x", "a-", "a.", "1,", "(", "'", "x@", "http:", "\u0301", "字", ":-", "www.", "#a", "$a"]
+)
+def test_time_grows_with_the_text(unit: str) -> None:
+    """No pattern looks through a long run again from each of its characters."""
+    text = unit * (60_000 // len(unit))
+    start = time.process_time()
+    assert detokenise(sentences(text)) == text
+    assert time.process_time() - start < 1.5
 
 
 def test_a_stream_takes_little_memory() -> None:

@@ -21,7 +21,7 @@ __all__ = ["LONGEST", "Spacing", "Splitter", "detokenise", "sentences", "tokenis
 LONGEST = 250
 """Tokens in a sentence. The longest of the English Web Treebank has some 160."""
 
-_STRETCH = re.compile(rf"([^{SPACE}]*)([{SPACE}]+)")
+_STRETCH = re.compile(rf"([^{SPACE}]*+)([{SPACE}]*+)")
 _WIDEST = 1000  # characters of text without space; more is cut
 _PIECE = 1 << 16
 _BETWEEN = ((), (" ",), ("", " "))  # what follows the tokens of a word, by their number
@@ -107,6 +107,8 @@ class Splitter:
         words = not (self.lines or self.tokenised)
         for match in _STRETCH.finditer(text):
             stretch, space = match.groups()
+            if not space:  # where the text ends, in the middle of a stretch for all we know
+                break
             if (
                 # A word after a word. Most are, and nothing can end between them, so that they need no closer look.
                 space == " "
