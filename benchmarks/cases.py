@@ -10,6 +10,7 @@ from torch import Tensor
 import spigot
 from benchmarks import peers
 from benchmarks.parsing import parsing
+from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
 from benchmarks.serving import serving
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
@@ -202,6 +203,7 @@ CASES = {
     "training": all_of_training,
     "parsing": parsing,
     "sentiment": sentiment_speed,
+    "raw": raw,
     "serving": serving,
 }
 
