@@ -62,20 +62,28 @@ def wait_until(condition) -> None:
 
 def test_those_who_wait_are_run_together_and_get_their_own(gate):
     with Batcher(gate) as batcher:
-        assert behind_the_gate(gate, batcher, [[2, 3], [4], [], [5]]) == [[4, 9], [16], [], [25]]
+        assert behind_the_gate(gate, batcher, [[2, 3], [4], [5]]) == [[4, 9], [16], [25]]
+        assert batcher.submit([], seconds=20) == []
     assert gate.batches == [[1], [2, 3, 4, 5]]
 
 
-def test_a_batch_has_a_size_and_divides_no_request(gate):
+def test_a_batch_has_a_size_and_takes_from_everybody_in_turn(gate):
     with Batcher(gate, size=lambda job: job, most=10) as batcher:
-        assert behind_the_gate(gate, batcher, [[4, 5], [2], [20, 1], [3]]) == [[16, 25], [4], [400, 1], [9]]
-    assert gate.batches == [[1], [4, 5], [2], [20, 1], [3]]
+        assert behind_the_gate(gate, batcher, [[4, 5, 6], [2], [20, 1], [3]]) == [[16, 25, 36], [4], [400, 1], [9]]
+    # The large one comes by itself, and those with a single small job are not kept waiting by those with many.
+    assert gate.batches == [[1], [4, 2], [20], [3, 5, 1], [6]]
+
+
+def test_what_is_left_of_a_request_that_failed_is_not_run(gate):
+    with Batcher(gate, size=lambda job: 10, most=10) as batcher:
+        assert behind_the_gate(gate, batcher, [[-2, 3], [13, 4], [5, 6]]) == ["-2 is negative.", "thirteen.", [25, 36]]
+    assert gate.batches == [[1], [-2], [13], [5], [6]]
 
 
 def test_without_batching_everybody_is_run_alone(gate):
     with Batcher(gate, together=False) as batcher:
-        behind_the_gate(gate, batcher, [[2], [3]])
-    assert gate.batches == [[1], [2], [3]]
+        behind_the_gate(gate, batcher, [[2, 5], [3]])
+    assert gate.batches == [[1], [2, 5], [3]]
 
 
 def test_an_error_belongs_to_one_request(gate):

@@ -132,6 +132,7 @@ def test_names_of_this_machine():
     ("data", "status"),
     [
         (message(line="GET / HTTP/1.1", headers=()), 400),
+        (message(line="GET / HTTP/1.1", headers=("Host: localhost", "Host: evil.example")), 400),
         (message(line="GET /" + "x" * 70_000 + " HTTP/1.1"), 414),
         (message(line="GET / HTTP/9.9"), 505),
         (message(line="nonsense"), 400),
@@ -142,7 +143,7 @@ def test_names_of_this_machine():
         (message(headers=("Host: localhost", "Content-Length: 5", "Content-Length: 6")), 400),
         (message(headers=("Host: localhost", "Content-Length: " + "9" * 30)), 400),
     ],
-    ids=["no host", "long", "version", "nonsense", "headers", "no length", "chunked", "negative", "two", "huge"],
+    ids=["no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "negative", "two", "huge"],
 )  # fmt: skip
 def test_broken_requests(server, data, status):
     received = raw(server, data)
@@ -177,6 +178,8 @@ def test_slow_clients_are_dropped_however_they_drip(systems):
         assert b" 408 " in late.split(b"\r\n")[0]
         assert b"did not arrive within 0.3 seconds" in late
         assert raw(server, b"") == b""  # one that says nothing at all
+        announced = message(headers=("Host: localhost", "Content-Length: 50000"))
+        assert b" 413 " in raw(server, announced).split(b"\r\n")[0]  # one that only says how much it will send
         assert time.monotonic() - start < 15
         assert request(server, "POST", "/api/parse", BODY).status == 200
 
@@ -215,7 +218,7 @@ def test_answers_that_take_too_long_and_queues_that_are_full(systems, monkeypatc
         assert opened.wait(20)
         return []
 
-    monkeypatch.setattr("spigot.serve.api.inspect", stuck)
+    monkeypatch.setattr("spigot.serve.systems.inspect", stuck)
     limits = replace(LIMITS, seconds=0.5, waiting=1)
     with Server(systems[:1], port=0, limits=limits) as server, server.running(), ThreadPoolExecutor(2) as pool:
         first = pool.submit(request, server, "POST", "/api/parse", BODY)

@@ -58,7 +58,7 @@ class Api:
             system.parser.model.eval()
         self._batcher: Batcher[_Job, Inspection] = Batcher(
             self._run,
-            lambda job: len(job.sentence) + 2,
+            lambda job: _cost(len(job.sentence)),
             most=limits.batch,
             waiting=limits.waiting,
             together=together,
@@ -174,6 +174,11 @@ class Api:
         if query.draw != "no" and len(query.systems) == 2:
             whole["compare"] = draw_pair(found[k, 0, True], found[k, 1, True], standalone=standalone)
         return whole
+
+
+def _cost(length: int) -> int:
+    """What a sentence costs, in words of short ones: the time of a parser grows with the cube of the length."""
+    return length + 2 + length**3 // 8000
 
 
 def _fitting(constraints: Constraints, about: About) -> Constraints:

@@ -1,9 +1,10 @@
 """Requests that wait together are answered together."""
 
+import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -20,33 +21,50 @@ class _Request(Generic[Job, Result]):
     """What one caller waits for."""
 
     jobs: Sequence[Job]
-    size: int
     deadline: float
+    taken: int = 0
     results: list[Result] = field(default_factory=list)
     error: Exception | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
-    def finish(self, results: Sequence[Result | Exception] | Exception) -> None:
-        """Hand over the answer, or the first thing that went wrong."""
-        if isinstance(results, Exception):
-            self.error = results
-        else:
-            self.error = next((result for result in results if isinstance(result, Exception)), None)
-            self.results = [result for result in results if not isinstance(result, Exception)]
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is worth doing any more: it failed, or its caller has given up."""
+        return self.done.is_set() or self.deadline < time.monotonic()
+
+    def take(self) -> Job:
+        """The next job that has not been taken."""
+        self.taken += 1
+        return self.jobs[self.taken - 1]
+
+    def hand_over(self, results: Sequence[Result | Exception]) -> None:
+        """Some more results, in order. The last one ends the waiting, and so does the first thing that went wrong."""
+        for result in results:
+            if isinstance(result, Exception):
+                self.fail(result)
+                return
+            self.results.append(result)
+        if len(self.results) == len(self.jobs):
+            self.done.set()
+
+    def fail(self, error: Exception) -> None:
+        """Say what went wrong."""
+        self.error = error
         self.done.set()
 
 
 class Batcher(Generic[Job, Result]):
-    """One thread that takes all waiting requests at once and runs their jobs in one call.
+    """One thread that takes jobs of all waiting requests at once and runs them in one call.
 
     While a batch runs, requests gather for the next one, so batches grow with the load and an idle server answers at
-    once. A request is never divided between batches, and one that goes wrong takes nobody with it: if a batch fails,
-    its requests are run again, each by itself.
+    once. Jobs are taken from the requests in turn, so that a large one, which fills several batches, keeps nobody else
+    waiting for longer than one of them. A request that goes wrong takes nobody with it: if a batch fails, the jobs of
+    each request are run again by themselves.
 
     Args:
         run: Does the jobs: one result for each, in order. A result may be an exception: what was wrong with that job.
         size: How large a job is.
-        most: How large a batch gets, unless a single request is larger.
+        most: How large a batch gets, unless a single job is larger.
         waiting: How many requests may wait.
         together: Whether requests are batched at all; if not, each is run by itself.
 
@@ -99,7 +117,9 @@ class Batcher(Generic[Job, Result]):
             ...
             ValueError: no such word
         """
-        request: _Request[Job, Result] = _Request(jobs, sum(map(self._size, jobs)), time.monotonic() + seconds)
+        if not jobs:
+            return []
+        request: _Request[Job, Result] = _Request(jobs, time.monotonic() + seconds)
         with self._changed:
             if self._closed:
                 raise Busy("the server is closing.")
@@ -133,50 +153,52 @@ class Batcher(Generic[Job, Result]):
             except BaseException as error:  # the thread must outlive anything, or everybody waits for ever
                 for request in batch:
                     if not request.done.is_set():
-                        request.finish(RuntimeError(f"the answer could not be made ({type(error).__name__}: {error})."))
+                        request.fail(RuntimeError(f"the answer could not be made ({type(error).__name__}: {error})."))
             del batch  # nothing of it is kept while the next one is waited for
 
-    def _next(self) -> list[_Request[Job, Result]]:
-        """The requests of the next batch; none if there will be no more."""
+    def _next(self) -> dict[_Request[Job, Result], list[Job]]:
+        """The next batch: jobs by the requests they belong to; nothing if there will be no more."""
         with self._changed:
             while True:
                 batch = self._take()
                 if batch:
                     return batch
                 if self._closed:
-                    return []
+                    return {}
                 self._changed.wait()
 
-    def _take(self) -> list[_Request[Job, Result]]:
-        batch: list[_Request[Job, Result]] = []
+    def _take(self) -> dict[_Request[Job, Result], list[Job]]:
+        batch: dict[_Request[Job, Result], list[Job]] = {}
         size = 0
         while self._requests:
             request = self._requests[0]
             if self._closed:
-                self._requests.popleft().finish(Busy("the server is closing."))
-            elif request.deadline < time.monotonic():
-                self._requests.popleft()  # its caller has given up
-            elif batch and (not self._together or size + request.size > self._most):
+                request.fail(Busy("the server is closing."))
+            if request.is_over:
+                self._requests.popleft()
+                continue
+            size += self._size(request.jobs[request.taken])
+            if batch and (size > self._most or not (self._together or request in batch)):
                 break
-            else:
-                batch.append(self._requests.popleft())
-                size += request.size
+            batch.setdefault(request, []).append(request.take())
+            if request.taken == len(request.jobs):
+                self._requests.popleft()
+            elif self._together:
+                self._requests.rotate(-1)
         return batch
 
-    def _answer(self, batch: Sequence[_Request[Job, Result]]) -> None:
+    def _answer(self, batch: Mapping[_Request[Job, Result], Sequence[Job]]) -> None:
         try:
-            results = self._results([job for request in batch for job in request.jobs])
+            results = iter(self._results([job for jobs in batch.values() for job in jobs]))
         except Exception as error:
-            if len(batch) == 1:
-                batch[0].finish(error)
-                return
-            for request in batch:
-                self._answer([request])
+            for request, jobs in batch.items():
+                if len(batch) == 1:
+                    request.fail(error)
+                else:
+                    self._answer({request: jobs})
             return
-        start = 0
-        for request in batch:
-            request.finish(results[start : start + len(request.jobs)])
-            start += len(request.jobs)
+        for request, jobs in batch.items():
+            request.hand_over(list(itertools.islice(results, len(jobs))))
 
     def _results(self, jobs: Sequence[Job]) -> Sequence[Result | Exception]:
         results = self._run(jobs)

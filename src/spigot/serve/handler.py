@@ -7,6 +7,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
@@ -162,14 +163,16 @@ class Handler(BaseHTTPRequestHandler):
     def _drain(self, length: int) -> None:
         """Read on for a while: a client that is still sending would never see the answer."""
         left = min(length, 16 * self.server.limits.body)
-        while left > 0 and (piece := self.rfile.read1(min(left, 65536))):
-            left -= len(piece)
+        with suppress(TimeoutError):
+            while left > 0 and (piece := self.rfile.read1(min(left, 65536))):
+                left -= len(piece)
 
     def _check_host(self) -> None:
-        host = self.headers.get("Host", "")
-        if self.request_version == "HTTP/1.1" and not host:
+        hosts = self.headers.get_all("Host") or [""]
+        host = hosts[0]
+        if len(hosts) > 1 or (self.request_version == "HTTP/1.1" and not host):
             self.close_connection = True
-            raise Refused(400, "the request names no host; send Host.")
+            raise Refused(400, f"the request names {'several hosts' if host else 'no host'}; send one Host.")
         if self.server.is_local and host and not names_loopback(host):
             self.close_connection = True
             raise Refused(403, f"{host[:80]!r} is not this machine; open {self.server.address} instead.")

@@ -27,7 +27,7 @@ class Limits:
         systems: Systems of a request.
         top: Next-best heads of a word.
         constraints: Constraints on a sentence.
-        batch: Words that are parsed together.
+        batch: Words that are parsed together; those of long sentences count for more.
         waiting: Requests that may wait.
         connections: Connections that may be open.
         seconds: How long an answer may take.
