@@ -143,7 +143,9 @@ def test_names_of_this_machine():
         (message(headers=("Host: localhost", "Content-Length: 5", "Content-Length: 6")), 400),
         (message(headers=("Host: localhost", "Content-Length: " + "9" * 30)), 400),
     ],
-    ids=["no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "negative", "two", "huge"],
+    ids=[
+        "no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "negative", "two", "huge"
+    ],
 )  # fmt: skip
 def test_broken_requests(server, data, status):
     received = raw(server, data)
