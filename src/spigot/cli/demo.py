@@ -1,6 +1,5 @@
 """`spigot demo`: the paper's systems side by side on the built-in corpus, in one command."""
 
-import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -56,6 +55,7 @@ def demo(
     """
     from spigot.cli.demo_display import shown
     from spigot.cli.overrides import parse_overrides
+    from spigot.experiments.children import cores
     from spigot.experiments.comparison import run_comparison
     from spigot.experiments.comparison_plan import SYSTEMS, check_folder, plan_comparison
 
@@ -64,7 +64,7 @@ def demo(
     if seed < 0:
         raise ValueError(f"seed is {seed}; it must not be negative.")
     if processes is None:
-        processes = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        processes = cores()
     if processes < 1:
         raise ValueError(f"processes is {processes}; it must be at least 1.")
     folder = out or Path("runs") / ("demo-quick" if quick else "demo")

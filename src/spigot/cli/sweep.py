@@ -1,6 +1,5 @@
 """`spigot sweep`: train an experiment with many settings, and say which are best."""
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -64,6 +63,7 @@ def sweep(
         Print the results as JSON instead of a table.
     """
     from spigot.cli.overrides import parse_overrides
+    from spigot.experiments.children import cores
     from spigot.experiments.sweep import plan_sweep
     from spigot.experiments.sweep_results import record
     from spigot.experiments.sweep_trials import known_results, run_trials
@@ -71,8 +71,7 @@ def sweep(
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1.")
     if processes is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        processes = max(1, cores // threads)
+        processes = max(1, cores() // threads)
     plan = plan_sweep(
         config,
         over=parse_over(over or []),

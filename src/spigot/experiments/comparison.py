@@ -3,13 +3,11 @@
 import os
 import time
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
+from spigot.experiments.children import TRAIN, Children
 from spigot.experiments.comparison_plan import Plan, check_folder
 from spigot.experiments.comparison_progress import Follower, Progress
-from spigot.experiments.sweep_results import Result
-from spigot.experiments.sweep_trials import TRAIN, _Child, _lock, _look, _start, _stop_signals
 from spigot.training.checkpoint import MODEL, SCORES
 from spigot.training.plan import phases
 
@@ -59,81 +57,43 @@ def run_comparison(
     check_folder(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
     known = [Progress(trial) for trial in plan.trials]
-    results = {trial.name: Result(trial) for trial in plan.trials}
     followers = [Follower(progress, folder / progress.trial.name) for progress in known]
     for progress, follower in zip(known, followers, strict=True):
         follower.update()
         if (folder / progress.trial.name / SCORES).exists():
-            progress.status = results[progress.trial.name].status = "finished"
-    running: list[_Child] = []
-    with ExitStack() as stack, _stop_signals() as stopped:
-        lock = _locked(folder, stack)
-        asked = 0
-        try:
-            while True:
-                _look(running, stopping=bool(stopped), tests=False)
-                for follower in followers:
-                    _take(results[follower.progress.trial.name], follower)
-                _give_up(plan, known, results)
-                for progress in known if not stopped else []:
-                    if len(running) >= processes:
-                        break
-                    if progress.status == "waiting" and _is_ready(plan, progress, known, folder):
-                        result = results[progress.trial.name]
-                        running.append(_start(result, folder, threads, command, lock))
-                        progress.status, progress.before = "running", progress.done
-                if len(stopped) > asked:
-                    for child in running:
-                        if asked:  # again: at once
-                            child.process.kill()
-                        else:
-                            child.process.terminate()  # it saves its state first
-                    asked = len(stopped)
-                yield known
-                if not running and (stopped or not any(progress.status == "waiting" for progress in known)):
+            progress.status = "finished"
+    with Children(folder, threads=threads, command=command) as children:
+        while True:
+            running = [follower for follower in followers if follower.progress.status == "running"]
+            children.look()
+            for follower in running:  # also those that have just ended: what they wrote last counts
+                follower.update()
+            _give_up(plan, known)
+            for progress in known:
+                if len(children) >= processes or children.stopped:
                     break
-                time.sleep(pause)
-        finally:  # without effect unless the caller has given up
-            for child in running:
-                if not asked:
-                    child.process.terminate()
-            for child in running:
-                child.process.wait()
-                child.log.close()
-    if stopped:
+                if progress.status == "waiting" and _is_ready(plan, progress, known, folder):
+                    children.start(progress)
+                    progress.before = progress.done
+            children.heed()
+            yield known
+            if not children and (children.stopped or not any(progress.status == "waiting" for progress in known)):
+                break
+            time.sleep(pause)
+    if children.stopped:
         finished = sum(progress.status == "finished" for progress in known)
         raise KeyboardInterrupt(
             f"interrupted with {finished} of {len(known)} trainings finished; run the same command again to go on."
         )
 
 
-def _locked(folder: Path, stack: ExitStack) -> int | None:
-    """Keep others out of a folder."""
-    try:
-        return stack.enter_context(_lock(folder))
-    except ValueError:
-        raise ValueError(
-            f"trainings are still running in {folder}, of another demo or of one that was killed; wait for them, or "
-            "stop them."
-        ) from None
-
-
-def _take(result: Result, follower: Follower) -> None:
-    """Copy what the process is known to do to what is shown of it."""
-    progress = follower.progress
-    if progress.status == "running":
-        follower.update()
-    progress.status, progress.reason, progress.seconds = result.status, result.reason, result.seconds
-
-
-def _give_up(plan: Plan, known: Sequence[Progress], results: dict[str, Result]) -> None:
+def _give_up(plan: Plan, known: Sequence[Progress]) -> None:
     """What starts from a parser that never came cannot be trained."""
+    failed = {progress.trial.name for progress in known if progress.status == "failed"}
     for progress in known:
         source = plan.sources.get(progress.trial.name)
-        if progress.status == "waiting" and source is not None and results[source].status == "failed":
-            result = results[progress.trial.name]
-            result.status = progress.status = "failed"
-            result.reason = progress.reason = f"It starts from the parser of {source}, which failed."
+        if progress.status == "waiting" and source in failed:
+            progress.status, progress.reason = "failed", f"It starts from the parser of {source}, which failed."
 
 
 def _is_ready(plan: Plan, progress: Progress, known: Sequence[Progress], folder: Path) -> bool:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from spigot.config import SYSTEMS as ALL_SYSTEMS
-from spigot.config import Config, make_config
+from spigot.config import make_config
+from spigot.experiments.settings import difference
 from spigot.experiments.sweep import Trial
 from spigot.training.checkpoint import CONFIG, read_config
 
@@ -168,22 +169,12 @@ def check_folder(plan: Plan, out: Path) -> None:
         raise ValueError(f"{out} is the folder of one run; choose another --out for the demo.")
     for trial in plan.trials:
         run = out / trial.name
-        if (run / CONFIG).exists() and (difference := _difference(read_config(run), trial.config)):
-            name, then, now = difference
+        if not (run / CONFIG).exists():
+            continue
+        # The folder may have been moved, or be named from another place.
+        if found := difference(read_config(run), trial.config, but=["training.syntax_from"]):
+            name, then, now = found
             raise ValueError(
                 f"{run} was trained with {name} = {then!r}, not {now!r}; give the settings as they were, remove {out} "
                 "to start afresh, or choose another --out."
             )
-
-
-def _difference(then: Config, now: Config) -> tuple[str, Any, Any] | None:
-    before, after = _leaves(then.model_dump(mode="json")), _leaves(now.model_dump(mode="json"))
-    before.pop("training.syntax_from")  # the folder may have been moved, or be named from another place
-    return next(((name, value, after.get(name)) for name, value in before.items() if after.get(name) != value), None)
-
-
-def _leaves(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found.update(_leaves(value, f"{above}{name}.") if isinstance(value, dict) else {above + name: value})
-    return found

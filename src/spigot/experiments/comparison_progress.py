@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from spigot.config import Config
+from spigot.experiments.children import Status
+from spigot.experiments.steps import Tail
 from spigot.experiments.sweep import Trial
-from spigot.experiments.sweep_results import Status
 from spigot.training.checkpoint import STEPS
 from spigot.training.plan import phases
 
@@ -101,14 +101,12 @@ class Follower:
 
     def __init__(self, progress: Progress, run: Path) -> None:
         self.progress = progress
-        self._path = run / STEPS
+        self._tail = Tail(run / STEPS)
         self._phases = phases(progress.trial.config)
         self._work = _phase_work(progress.trial.config)
         self._forget()
 
     def _forget(self) -> None:
-        self._file: int | None = None
-        self._offset = 0
         self._sums: dict[str, tuple[float, int]] = {}
         progress = self.progress
         progress.phase, progress.epoch, progress.epochs, progress.done = "", 0, 0, 0.0
@@ -116,19 +114,10 @@ class Follower:
 
     def update(self) -> None:
         """Read what has been added."""
-        try:
-            with self._path.open("rb") as file:
-                about = os.fstat(file.fileno())
-                if self._file != about.st_ino or about.st_size < self._offset:  # a resumed training writes it anew
-                    self._forget()
-                    self._file = about.st_ino
-                file.seek(self._offset)
-                text = file.read()
-        except FileNotFoundError:
-            return
-        whole = text[: text.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        for line in whole.splitlines():
+        lines = self._tail.read()
+        if self._tail.is_anew:
+            self._forget()
+        for line in lines:
             with suppress(ValueError, KeyError, StopIteration):  # a line cut short by a crash
                 self._see(json.loads(line))
 

@@ -3,20 +3,19 @@
 import csv
 import io
 import json
-import os
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
+from spigot.experiments.children import Status
+from spigot.experiments.steps import Tail
 from spigot.experiments.sweep import Sweep, Trial, Value, show_value
 from spigot.training.checkpoint import write_text
 
 RECORD, TABLE = "sweep.json", "sweep.csv"
-
-Status: TypeAlias = Literal["waiting", "running", "finished", "failed", "interrupted"]
 
 
 @dataclass
@@ -165,33 +164,20 @@ class Steps:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._tail = Tail(path)
         self._forget()
         self.update()
 
     def _forget(self) -> None:
-        self._file: int | None = None
-        self._offset = 0
         self._phase = self.place = self.measure = ""
         self.score: float | None = None
         self.epoch: int | None = None
 
     def update(self) -> None:
         """Read what has been added."""
-        try:
-            with self._path.open("rb") as file:
-                about = os.fstat(file.fileno())
-                if self._file != about.st_ino or about.st_size < self._offset:  # a resumed training writes it anew
-                    self._forget()
-                    self._file = about.st_ino
-                file.seek(self._offset)
-                text = file.read()
-        except FileNotFoundError:
+        lines = self._tail.read()
+        if self._tail.is_anew:
             self._forget()
-            return
-        whole = text[: text.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        lines = whole.splitlines()
         for number, line in enumerate(lines, 1):
             # There may be a hundred thousand steps; only ends of epochs matter, and where the training is now.
             if number == len(lines) or b'"dev": null' not in line:

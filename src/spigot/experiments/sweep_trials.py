@@ -2,33 +2,16 @@
 
 import json
 import os
-import re
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import IO, Any
-
-import tomli_w
 
 from spigot.config import Config
+from spigot.experiments.children import TRAIN, Children
+from spigot.experiments.settings import difference
 from spigot.experiments.sweep import Sweep, Trial
 from spigot.experiments.sweep_results import RECORD, Result, Steps, write_record
-from spigot.training.checkpoint import CONFIG, SCORES, STEPS, read_config, write_text
-
-try:
-    import fcntl
-except ImportError:  # only POSIX can lock a folder this way
-    fcntl = None
-
-LOCK = ".sweep.lock"
-TRAIN = (sys.executable, "-m", "spigot", "train")
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+from spigot.training.checkpoint import CONFIG, SCORES, STEPS, read_config
 
 
 def run_trials(
@@ -79,38 +62,30 @@ def run_trials(
     folder = Path(out)
     results = known_results(sweep, folder, tests=tests)
     folder.mkdir(parents=True, exist_ok=True)
-    running: list[_Child] = []
-    with _lock(folder) as lock, _stop_signals() as stopped:
-        asked = 0
-        try:
-            write_record(sweep, results, folder)
-            while True:
-                changed = _look(running, stopping=bool(stopped), tests=tests)
-                waiting = [result for result in results if result.status == "waiting"]
-                for result in waiting[: max(0, processes - len(running))] if not stopped else []:
-                    running.append(_start(result, folder, threads, command, lock))
-                    changed = True
-                if len(stopped) > asked:
-                    for child in running:
-                        if asked:  # again: at once
-                            child.process.kill()
-                        else:
-                            child.process.terminate()  # it saves its state first
-                    asked = len(stopped)
-                if changed:
-                    write_record(sweep, results, folder)
-                yield results
-                if not running and (stopped or not any(result.status == "waiting" for result in results)):
-                    break
-                time.sleep(pause)
-        finally:  # without effect unless the caller has given up, or the record cannot be written
-            for child in running:
-                if not asked:
-                    child.process.terminate()
-            for child in running:
-                child.process.wait()
-                child.log.close()
-    if stopped:
+    steps: dict[str, Steps] = {}
+    with Children(folder, threads=threads, command=command) as children:
+        write_record(sweep, results, folder)
+        while True:
+            before = [result.status for result in results]
+            children.look()
+            for result, status in zip(results, before, strict=True):
+                name = result.trial.name
+                if status == "running":  # also those that have just ended: what they wrote last counts
+                    steps[name].update()
+                    _take_steps(result, steps[name])
+                    if result.status == "finished" and tests:
+                        result.tests = _test_scores(folder / name / SCORES)
+                if result.status == "waiting" and len(children) < processes and not children.stopped:
+                    children.start(result)
+                    steps[name] = Steps(folder / name / STEPS)
+            children.heed()
+            if before != [result.status for result in results]:
+                write_record(sweep, results, folder)
+            yield results
+            if not children and (children.stopped or not any(result.status == "waiting" for result in results)):
+                break
+            time.sleep(pause)
+    if children.stopped:
         finished = sum(result.status == "finished" for result in results)
         raise KeyboardInterrupt(
             f"interrupted with {finished} of {len(results)} trials finished; run the same command again to go on."
@@ -165,21 +140,12 @@ def _recorded(path: Path) -> dict[str, float]:
 
 
 def _check_same(trial: Trial, found: Config, run: Path) -> None:
-    then, now = dict(_leaves(found.model_dump())), dict(_leaves(trial.config.model_dump()))
-    for name in now:
-        if name != "name" and then.get(name) != now[name]:
-            raise ValueError(
-                f"{run} was trained with {name} = {then.get(name)!r}, and this sweep has {now[name]!r}. Give the "
-                "settings as they were, or choose another --out."
-            )
-
-
-def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{above}{name}.")
-        else:
-            yield above + name, value
+    if different := difference(found, trial.config, but=["name"]):
+        name, then, now = different
+        raise ValueError(
+            f"{run} was trained with {name} = {then!r}, and this sweep has {now!r}. Give the settings as they were, or "
+            "choose another --out."
+        )
 
 
 def _take_steps(result: Result, steps: Steps) -> None:
@@ -196,122 +162,3 @@ def _test_scores(path: Path) -> dict[str, float]:
             if share is not None:
                 found[name] = 100 * share
     return found
-
-
-@dataclass
-class _Child:
-    """A training under way."""
-
-    result: Result
-    run: Path
-    process: "subprocess.Popen[bytes]"
-    log: IO[bytes]
-    said_before: int
-    steps: Steps
-    before: float
-    started: float = field(default_factory=time.monotonic)
-
-
-def _start(result: Result, folder: Path, threads: int, command: Sequence[str], lock: int | None) -> _Child:
-    trial = result.trial
-    run = folder / trial.name
-    if (run / CONFIG).exists():
-        words = ["--resume", str(run)]
-    else:
-        # A copy for this trial alone: the file it comes from may change while a long search goes on.
-        config = folder / f"{trial.name}.toml"
-        write_text(config, tomli_w.dumps(trial.config.model_dump(mode="json", exclude_none=True)))
-        words = [str(config), "--out", str(run)]
-    log = (folder / f"{trial.name}.log").open("ab")
-    said_before = log.tell()
-    process = subprocess.Popen(
-        [*command, *words, "--threads", str(threads)],
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, **dict.fromkeys(_THREADS, str(threads))},
-        # Ctrl-C on a terminal reaches all its processes. Two signals would keep a training from saving its state, and
-        # it gets one from here.
-        start_new_session=True,
-        # While a training lives the folder stays locked, even if this process is killed.
-        pass_fds=() if lock is None else (lock,),
-    )
-    result.status, result.reason = "running", ""
-    return _Child(result, run, process, log, said_before, Steps(run / STEPS), result.seconds)
-
-
-def _look(running: list[_Child], *, stopping: bool, tests: bool) -> bool:
-    """Bring the results of running trials up to date; returns whether any has ended."""
-    ended = []
-    for child in running:
-        code = child.process.poll()
-        result = child.result
-        result.seconds = child.before + time.monotonic() - child.started
-        child.steps.update()
-        _take_steps(result, child.steps)
-        if code is None:
-            continue
-        ended.append(child)
-        child.log.close()
-        if code == 0 and (child.run / SCORES).exists():
-            result.status = "finished"
-            result.tests = _test_scores(child.run / SCORES) if tests else {}
-        elif stopping:
-            result.status = "interrupted"
-        else:
-            result.status, result.reason = "failed", _reason(child, code)
-    running[:] = [child for child in running if child not in ended]
-    return bool(ended)
-
-
-def _reason(child: _Child, code: int) -> str:
-    """Why a training ended, in one sentence."""
-    if code < 0:
-        name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
-        more = ", as the system does when memory runs out" if name == "SIGKILL" else ""
-        return f"It was ended by {name}{more}."
-    if code == 0:
-        return f"It ended without a {SCORES}."
-    with Path(child.log.name).open("rb") as log:
-        log.seek(child.said_before)
-        said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-    ours = [line for line in said if line.startswith("spigot: ")]
-    text = (ours or said or [f"It ended with exit code {code} and said nothing."])[-1].removeprefix("spigot: ").strip()
-    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[int | None]:
-    """Keep other searches out of a folder."""
-    if fcntl is None:
-        yield None
-        return
-    with (folder / LOCK).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ValueError(
-                f"a sweep, or a trial of one that was killed, is still running in {folder}; wait for it, or stop it."
-            ) from None
-        yield file.fileno()
-
-
-@contextmanager
-def _stop_signals() -> Iterator[list[int]]:
-    """Collect requests to stop, so that trials under way are stopped first."""
-    received: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    try:
-        # What was ignored, e.g. under nohup, stays so.
-        before = {n: signal.signal(n, note) for n in wanted if signal.getsignal(n) is not signal.SIG_IGN}
-    except ValueError:  # not in the main thread: the caller looks after signals
-        before = {}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,0 +1,261 @@
+"""Trainings in processes of their own: started, watched, and stopped so that none of their work is lost."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Literal, Protocol, TypeAlias
+
+import tomli_w
+
+from spigot.experiments.sweep import Trial
+from spigot.training.checkpoint import CONFIG, SCORES, write_text
+
+try:
+    import fcntl
+except ImportError:  # only POSIX can lock a folder this way
+    fcntl = None
+
+TRAIN = (sys.executable, "-m", "spigot", "train")
+"""The command that trains, before its arguments."""
+
+LOCK = ".trainings.lock"
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_PAUSE = 0.02  # seconds between two looks at those that were told to end
+
+Status: TypeAlias = Literal["waiting", "running", "finished", "failed", "interrupted"]
+"""How far a training is."""
+
+
+class Training(Protocol):
+    """What is known of a training; whoever has it started sees it change.
+
+    Attributes:
+        trial: What is trained.
+        status: How far it is.
+        reason: Why it failed, in one sentence.
+        seconds: How long it has been trained.
+    """
+
+    @property
+    def trial(self) -> Trial: ...
+
+    status: Status
+    reason: str
+    seconds: float
+
+
+@dataclass
+class _Child:
+    training: Training
+    run: Path
+    process: "subprocess.Popen[bytes]"
+    log: IO[bytes]
+    said_before: int
+    seconds_before: float
+    started: float = field(default_factory=time.monotonic)
+
+
+class Children:
+    """The trainings under way in a folder, which is theirs alone meanwhile.
+
+    A training's run is in `folder`/NAME, what it says in `folder`/NAME.log. Inside a `with`, requests to stop (Ctrl-C,
+    termination, a terminal that is closed) are collected for `heed`. At the end of it, nothing is left running.
+
+    Args:
+        folder: The folder for the runs; it exists.
+        threads: How many threads each training may use.
+        command: What trains, before its arguments.
+
+    Attributes:
+        stopped: The requests to stop so far.
+
+    Raises:
+        ValueError: If trainings of others are under way in the folder.
+
+    Example:
+        >>> import tempfile
+        >>> with Children(Path(tempfile.mkdtemp())) as children:
+        ...     len(children), children.stopped, children.look()
+        (0, [], False)
+    """
+
+    def __init__(self, folder: Path, *, threads: int = 1, command: Sequence[str] = TRAIN) -> None:
+        self.stopped: list[int] = []
+        self._folder, self._threads, self._command = folder, threads, command
+        self._running: list[_Child] = []
+        self._heeded = 0
+        self._ending = False
+        self._lock: IO[str] | None = None
+        self._held = ExitStack()
+
+    def __enter__(self) -> "Children":
+        with ExitStack() as stack:
+            self._lock = stack.enter_context(_lock(self._folder))
+            stack.enter_context(_collected_signals(self.stopped))
+            self._held = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._held:
+            if not self._ending:  # the caller has given up
+                self._end()
+            while self._running:
+                self.heed()
+                if not self.look():
+                    time.sleep(_PAUSE)
+
+    def __len__(self) -> int:
+        """How many are under way."""
+        return len(self._running)
+
+    def start(self, training: Training) -> None:
+        """Start a training, or go on with one that was interrupted."""
+        name = training.trial.name
+        run = self._folder / name
+        if (run / CONFIG).exists():
+            words = ["--resume", str(run)]
+        else:
+            # A copy for this one alone: the file it comes from may change while others are trained.
+            config = self._folder / f"{name}.toml"
+            write_text(config, tomli_w.dumps(training.trial.config.model_dump(mode="json", exclude_none=True)))
+            words = [str(config), "--out", str(run)]
+        log = (self._folder / f"{name}.log").open("ab")
+        said_before = log.tell()
+        try:
+            process = subprocess.Popen(
+                [*self._command, *words, "--threads", str(self._threads)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **dict.fromkeys(_THREADS, str(self._threads))},
+                # Ctrl-C on a terminal reaches all its processes. Two signals would keep a training from saving its
+                # state, and it gets one from here.
+                start_new_session=True,
+                # While a training lives the folder stays locked, even if this process is killed.
+                pass_fds=() if self._lock is None else (self._lock.fileno(),),
+            )
+        except BaseException:
+            log.close()
+            raise
+        training.status, training.reason = "running", ""
+        self._running.append(_Child(training, run, process, log, said_before, training.seconds))
+        self._note_processes()
+
+    def look(self) -> bool:
+        """Bring what is known of the trainings up to date; returns whether any has ended."""
+        ended = False
+        for child in list(self._running):
+            training = child.training
+            training.seconds = child.seconds_before + time.monotonic() - child.started
+            code = child.process.poll()
+            if code is None:
+                continue
+            ended = True
+            self._running.remove(child)
+            child.log.close()
+            if code == 0 and (child.run / SCORES).exists():
+                training.status = "finished"
+            elif self._ending:
+                training.status = "interrupted"
+            else:
+                training.status, training.reason = "failed", _reason(child, code)
+        if ended:
+            self._note_processes()
+        return ended
+
+    def heed(self) -> None:
+        """Pass new requests to stop on: at the first, trainings save their state; at the next, they end at once."""
+        if len(self.stopped) > self._heeded:
+            self._end()
+            self._heeded = len(self.stopped)
+
+    def _end(self) -> None:
+        for child in self._running:
+            if self._ending:
+                child.process.kill()
+            else:
+                child.process.terminate()
+        self._ending = True
+
+    def _note_processes(self) -> None:
+        """Tell in the locked file what keeps it locked."""
+        if self._lock is not None:
+            with suppress(OSError):  # a full disk is no reason to give up
+                self._lock.truncate(0)
+                self._lock.write(" ".join(str(child.process.pid) for child in self._running))
+                self._lock.flush()
+
+
+def cores() -> int:
+    """How many cores this process may use.
+
+    Example:
+        >>> cores() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _reason(child: _Child, code: int) -> str:
+    """Why a training ended, in one sentence."""
+    if code < 0:
+        name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
+        more = ", as the system does when memory runs out" if name == "SIGKILL" else ""
+        return f"It was ended by {name}{more}."
+    if code == 0:
+        return f"It ended without a {SCORES}."
+    with Path(child.log.name).open("rb") as log:
+        log.seek(child.said_before)
+        said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+    ours = [line for line in said if line.startswith("spigot: ")]
+    text = (ours or said or [f"It ended with exit code {code} and said nothing."])[-1].removeprefix("spigot: ").strip()
+    return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[IO[str] | None]:
+    """Keep others out of a folder."""
+    if fcntl is None:
+        yield None
+        return
+    with (folder / LOCK).open("a+", encoding="ascii") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            by = f" (process {', '.join(numbers)})" if (numbers := file.read().split()) else ""
+            raise ValueError(
+                f"trainings are still running in {folder}, of another command or of one that was killed{by}; wait for "
+                "them, or stop them."
+            ) from None
+        yield file
+
+
+@contextmanager
+def _collected_signals(received: list[int]) -> Iterator[None]:
+    """Collect requests to stop, so that trainings under way are stopped first."""
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    try:
+        # What was ignored, e.g. under nohup, stays so.
+        before = {n: signal.signal(n, note) for n in wanted if signal.getsignal(n) is not signal.SIG_IGN}
+    except ValueError:  # not in the main thread: the caller looks after signals
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
