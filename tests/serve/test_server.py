@@ -144,8 +144,8 @@ def test_names_of_this_machine():
         (message(headers=("Host: localhost", "Content-Length: " + "9" * 30)), 400),
     ],
     ids=[
-        "no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "negative", "two lengths",
-        "huge",
+        "no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "negative",
+        "two lengths", "huge",
     ],
 )  # fmt: skip
 def test_broken_requests(server, data, status):
