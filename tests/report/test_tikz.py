@@ -30,7 +30,8 @@ def check_tex(source: str) -> None:
         "documentclass", "usepackage", "ifPDFTeX", "else", "fi", "usetikzlibrary", "begin", "end", "definecolor",
         "node", "draw", "sffamily", "bfseries", "fontsize", "selectfont", "textbackslash", "textasciicircum",
         "textasciitilde",
-        "textquotesingle", "textasciigrave", "textquotedbl", "ldots", "times", "circ", "setmainfont",
+        "textquotesingle", "textasciigrave", "textquotedbl", "ldots", "times", "circ", "setsansfont",
+        "emptyset", "rightarrow", "diamond",
     }  # fmt: skip
     depth, mathematics = 0, False
     for line in source.splitlines():
@@ -65,4 +66,11 @@ def test_tex_lengths_stay_within_what_tex_knows():
 
 def test_tex_says_which_program_it_needs():
     assert tikz(Drawing(("naïve",))).startswith(r"\documentclass")
+    assert tikz(Drawing(("“don’t”", "", "a\0b", "x → −1", "\u202e"))).startswith(r"\documentclass")
     assert tikz(Drawing(("東京",))).startswith("% !TeX program = lualatex")
+    assert tikz(Drawing(("Ħal",))).startswith("% !TeX program = lualatex")
+
+
+def test_signs_that_no_font_of_tex_has_are_written_otherwise():
+    assert escape("a\0b\x7f\u202e→") == r"a\textbackslash{}x00b\textbackslash{}x7f$\diamond$$\rightarrow$"
+    assert r"{$\emptyset$}" in tikz(Drawing(("",)))

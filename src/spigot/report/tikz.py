@@ -51,9 +51,19 @@ _SPECIAL = {
     "`": r"\textasciigrave{}",
     '"': r"\textquotedbl{}",
     "…": r"\ldots{}",
+    "∅": r"$\emptyset$",
+    "−": "$-$",
+    "→": r"$\rightarrow$",
+    "\u25cc": r"$\circ$",
+    "\ufffd": r"$\diamond$",  # LuaTeX takes the character itself for a fault of the file
+    **{chr(0x2400 + code): rf"\textbackslash{{}}x{code:02x}" for code in range(0x20)},
+    "\u2421": r"\textbackslash{}x7f",
     **{character: f"\\{character}" for character in "{}$&#_%"},
 }
 _LIGATURES = frozenset("-,<>!?")  # two of them would become another sign
+# What pdfLaTeX has beyond Latin-1 and the first block after it, and what it lacks of that.
+_QUOTES = frozenset("\u2013\u2014\u2018\u2019\u201a\u201c\u201d\u201e\u2022\u20ac\u2122")
+_LACKING = frozenset("ĦħĸĿŀŉŦŧſ")
 
 
 def tikz(drawing: Drawing, *, standalone: bool = True) -> str:
@@ -76,7 +86,7 @@ def tikz(drawing: Drawing, *, standalone: bool = True) -> str:
     if not standalone:
         return f"{picture}\n"
     hint = (
-        [] if _is_latin(picture) else ["% !TeX program = lualatex (with \\setmainfont for a font that has the letters)"]
+        [] if _is_latin(picture) else ["% !TeX program = lualatex (with \\setsansfont for a font that has the letters)"]
     )
     return "\n".join(
         (
@@ -117,8 +127,8 @@ def escape(text: str) -> str:
 
 
 def _is_latin(text: str) -> bool:
-    """Whether pdfLaTeX has every letter: those of the T1 encoding are about the first two blocks beyond ASCII."""
-    return all(character <= "\u017f" for character in text)
+    """Whether pdfLaTeX has every letter: those of the T1 encoding are most of the first two blocks beyond ASCII."""
+    return all((character <= "\u017f" or character in _QUOTES) and character not in _LACKING for character in text)
 
 
 def _picture(drawing: Drawing) -> Iterator[str]:
