@@ -64,6 +64,8 @@ def _shown(text: str, **options: bool) -> str:
         ("wait... what?! no!!! --yes", "wait ... what ?! no !!! -- yes"),
         ("R&D at AT&T's, and/or I/O", "R&D at AT&T 's , and / or I/O"),
         ("the U.S. and e.g. a Ph.D. in notes.txt", "the U.S. and e.g. a Ph.D. in notes.txt"),
+        ("in /usr/lib/x.so, C:\\docs\\a.doc, and ~/a/b.", "in /usr/lib/x.so , C:\\docs\\a.doc , and ~/a/b ."),
+        ("’Tis rock 'n' roll, 'bout 5 o'clock, y'all", "’T is rock 'n' roll , 'bout 5 o'clock , y'all"),
         ("👍🏽 👩\u200d👩\u200d👧🇳🇴 1\ufe0f\u20e3", "👍🏽 👩\u200d👩\u200d👧 🇳🇴 1\ufe0f\u20e3"),
         ("cafe\u0301s (\u0301", "cafe\u0301s (\u0301"),
         ("किताब पढ़ो।", "किताब पढ़ो ।"),
@@ -99,6 +101,9 @@ def test_tokens_in_the_manner_of_the_penn_treebank() -> None:
         ("A heading\n\nwrapped\nlines go\r\non.", "A heading | wrapped lines go on ."),
         ("one\r\n\r\ntwo\ftwo\u2029three", "one | two | two | three"),
         ("Buy:\n- milk\n- bread\n1. eggs", "Buy : | - milk | - bread | 1 . eggs"),
+        ("He lives on Main St. They don't. See St. Ives.", "He lives on Main St . | They do n't . | See St. Ives ."),
+        ("Poe et al. say so. So do Lee et al. We do not.", "Poe et al. say so . | So do Lee et al . | We do not ."),
+        ("I. Birds\n\nIV. Fish swim. So did I. Then", "I. Birds | IV . Fish swim . | So did I . | Then"),
         ("It is over.The next", "It is over . | The next"),
         ("今天下雨。我们走吧！好。", "今 天 下 雨 。 | 我 们 走 吧 ！ | 好 。"),
         ("وصل. ثم ذهب؟ نعم", "وصل . | ثم ذهب ؟ | نعم"),
@@ -186,7 +191,8 @@ def test_long_stretches_are_cut_where_it_hurts_least() -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["x", "a-", "a.", "1,", "(", "'", "x@", "http:", "\u0301", "字", ":-", "www.", "#a", "$a"]
+    "unit",
+    ["x", "a-", "a.", "1,", "(", "'", "x@", "http:", "\u0301", "字", ":-", "www.", "#a", "$a", "/a/", "-/a/(", "c:\\"],
 )
 def test_time_grows_with_the_text(unit: str) -> None:
     """No pattern looks through a long run again from each of its characters."""

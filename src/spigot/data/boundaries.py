@@ -23,6 +23,8 @@ _BULLET = re.compile(r"[-*+\u2022\u00b7\u25aa\u25e6\u2023\u2013\u2014\u25cf\u25a
 _BEFORE_WORD = re.compile(r"[^\w\s]*")
 _GLUED = re.compile(r"[a-z]{2,}[.!?]+[A-Z][a-z]|[a-z]{2,}[.!?]+[AI]$|[a-z]{2,}\.[a-z]{2,}")
 _OFTEN_LAST = ("etc", "a.m", "p.m")
+_AFTER_NAMES = ("st", "sr")  # Main St., Bob Sr.; before a name they are titles
+_ITEM = re.compile(r"\d{1,3}|[^\W\d_]|[IVX]{1,4}")
 
 
 def line_breaks(space: str) -> int:
@@ -81,12 +83,14 @@ def ends(forms: Sequence[str], spaces: Sequence[str], following: str) -> bool:
             before = forms[k - 1]
             if not spaces[k - 1] and is_numbered(before, following):
                 return False
-            if k == 1 and not spaces[0] and len(before) <= 3 and (before.isdecimal() or len(before) == 1):
+            if k == 1 and not spaces[0] and _ITEM.fullmatch(before):
                 return False  # the number of a list item
         if following[0].islower():
             return not closed and not (_DOTS.issuperset(last) and last != ".")
         return True
     if last[-1] == "." and last[0].isalnum():
+        if not k and _ITEM.fullmatch(last[:-1]):
+            return False  # the letter of a list item, or an initial
         return not closed and not bracketed and _ends_with(last[:-1], following)
     return k > 0 and following[0].isupper() and _FACE.fullmatch(last) is not None
 
@@ -100,13 +104,36 @@ def _adds_nothing(stretch: str) -> bool:
 def _ends_with(abbreviation: str, following: str) -> bool:
     """Whether a sentence ends in an abbreviation, by what comes next."""
     low = abbreviation.lower()
-    if not following[0].isupper() or low in TITLES or low == "p.s":
+    if not following[0].isupper() or (low in TITLES and low not in _AFTER_NAMES) or low == "p.s":
         return False
-    word = re.split(r"\W", following, maxsplit=1)[0]
-    opens = word.lower() in STARTERS and (len(word) > 1 or word in "IA")
+    opens = _opens(following)
     if len(low) == 1:
-        return abbreviation == "I" or (opens and len(word) > 1)
+        return abbreviation == "I" or (opens and following[1:2].isalnum())
     return opens or low in _OFTEN_LAST
+
+
+def _opens(following: str) -> bool:
+    """Whether a word with a capital opens a sentence even after an abbreviation."""
+    word = re.split(r"\W", following, maxsplit=1)[0]
+    return word[:1].isupper() and word.lower() in STARTERS and (len(word) > 1 or word in "IA")
+
+
+def keeps_stop(forms: Sequence[str], following: str) -> bool:
+    """Whether a full stop that was taken for the end of a sentence is that of the word before it after all.
+
+    Args:
+        forms: The tokens so far; the last is the full stop.
+        following: The text that comes next.
+
+    Example:
+        >>> keeps_stop(["See", "No", "."], "5")
+        True
+        >>> keeps_stop(["et", "al", "."], "say"), keeps_stop(["et", "al", "."], "We")
+        (True, False)
+    """
+    if is_numbered(forms[-2], following):
+        return True
+    return [form.lower() for form in forms[-3:-1]] == ["et", "al"] and not _opens(following)
 
 
 def is_numbered(word: str, following: str) -> bool:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from spigot.data.boundaries import ends, inner_ends, is_numbered, last_word, line_breaks
+from spigot.data.boundaries import ends, inner_ends, keeps_stop, last_word, line_breaks
 from spigot.data.sentence import Sentence
 from spigot.data.spacing import Spacing, detokenise
 from spigot.data.tokens import SPACE, split, tokenise
@@ -192,7 +192,7 @@ class Splitter:
             and forms[-1] == "."
             and not spaces[-2]
             and not self.tokenised
-            and is_numbered(forms[-2], following)
+            and keeps_stop(forms, following)
         ):
             forms[-2:], spaces[-2:] = [f"{forms[-2]}."], spaces[-1:]
             return False

@@ -49,6 +49,7 @@ _KINDS = (
     r"(?<![\w.+%-])[\w.+%-]++@\w[\w-]*+(?:\.\w[\w-]*+)*+",
     rf"(?<![\w.-])(?:\w[\w-]*+\.)+(?:{_any_of(HOSTS)})(?![\w@])(?:/\S*[\w/=&#])?",
     rf"(?<![\w#%&~+.-])[\w#%!&~+-]++(?:\.[\w#%!&~+-]++)*?\.(?:{_any_of(FILES)})(?!\w)",
+    r"(?<![\w/.])~?/\w[\w.+~-]*+/\S*[\w/]|(?<!\w)[a-z]:\\\S*[\w\\]",  # paths
     r"(?<![\w.])[a-z]{2,}(?:\.[a-z]+){2,}(?![\w.])",  # newsgroups
     r"(?<![\w@])@(?=[^\W\d])\w+",  # handles
     r"(?<![\w&#])#(?=[^\W\d_])\w+",  # hashtags
@@ -68,7 +69,8 @@ _KINDS = (
     rf"(?<!\w){_LETTER}{{1,4}}+(?:&{_LETTER}{{1,3}}(?!\w))+",  # R&D
     r"(?<!\w)w/o?(?!\w)|(?<![\w/])[a-z]/[a-z](?![\w/])",
     r"(?<!\w)U[SK]?\$",
-    rf"{_APOSTROPHE}(?:tis|twas|em|til|cause|n)(?!\w)|{_APOSTROPHE}(?:s|m|d|re|ve|ll)(?!\w)",  # 'em, AT&T's
+    rf"(?<!\w){_APOSTROPHE}n{_APOSTROPHE}(?!\w)",  # rock 'n' roll
+    rf"{_APOSTROPHE}(?:tis|twas|em|til|cause|bout|n)(?!\w)|{_APOSTROPHE}(?:s|m|d|re|ve|ll)(?!\w)",  # 'em, AT&T's
     rf"{_ALNUM}(?:[\w\u00ad\u200c\u200d]|{_APOSTROPHE}(?={_ALNUM})|\$(?={_LETTER}))*+",  # words
     r"[.!?\u2026\u061f]{2,}",  # runs of signs
     r"-+>|<-+|=+>|<=+|>=|__+",
@@ -183,7 +185,7 @@ def is_abbreviation(word: str) -> bool:
 
 def _word(form: str, cannot: bool) -> list[str]:
     """A word without its clitics, and these."""
-    low = form.lower()
+    low = form.lower().replace("\u2019", "'")
     if low in _WHOLE and (cannot or low != "cannot"):
         cut = _WHOLE[low]
         return [form[:cut], form[cut:]]
