@@ -33,6 +33,14 @@ def test_the_same_part_is_preferred(tmp_path: Path) -> None:
     assert kept.heads == TREE.heads
 
 
+def test_sentences_with_the_same_words_keep_their_own_annotation(tmp_path: Path) -> None:
+    misread, far = replace(TREE, heads=(0, 1)), replace(TREE, heads=(0, 0))
+    trees = Split(train=[far], dev=[TREE, misread])
+    keep_gold(tmp_path, make_config({}), Corpus(trees=trees, graphs=Split(dev=[Sentence(WORDS, graph=GRAPH)] * 3)))
+    kept = [sentence.heads for sentence in read(tmp_path / "gold.dev.jsonl")]
+    assert kept == [TREE.heads, misread.heads, misread.heads]  # and none of another part where the own one has some
+
+
 def test_classes_come_with_graphs_and_few_training_sentences_are_kept(tmp_path: Path) -> None:
     labelled = [Sentence((f"w{k}",), label=k % 2) for k in range(EXAMPLES + 5)]
     corpus = Corpus(graphs=Split(train=[Sentence(("w1",), graph=Graph.of([], tops=[1]))]), labels=Split(train=labelled))

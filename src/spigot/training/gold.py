@@ -1,15 +1,15 @@
 """What a run was judged by, kept beside it: a report needs the run folder and nothing else."""
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
 
 from spigot.config import Config
 from spigot.data.corpus import Corpus, Split
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
-
-_Known: TypeAlias = dict[tuple[str, ...], Sentence]
+from spigot.evaluation.joined import twins
 
 EXAMPLES = 50
 """Training sentences that are kept: enough to show what an estimator does."""
@@ -39,23 +39,22 @@ def keep_gold(folder: Path, config: Config, corpus: Corpus) -> None:
     end = corpus.graphs if config.task == "parsing" else corpus.labels
     for part, sentences in {**_parts(end), "train": end.train[:EXAMPLES]}.items():
         if sentences:
-            trees, graphs = _known(corpus.trees, part), _known(corpus.graphs, part)
-            joined = (_joined(sentence, trees, graphs) for sentence in sentences)
-            write(joined, folder / f"gold.{part}.jsonl")
+            trees, graphs = (_twins(sentences, split, part) for split in (corpus.trees, corpus.graphs))
+            write(map(_joined, sentences, trees, graphs), folder / f"gold.{part}.jsonl")
 
 
 def _parts(split: Split) -> dict[str, list[Sentence]]:
     return {"train": split.train, "dev": split.dev, **split.tests}
 
 
-def _known(split: Split, part: str) -> _Known:
-    """Sentences by their words; where several have the same words, one of the same part is preferred."""
+def _twins(sentences: Sequence[Sentence], split: Split, part: str) -> list[Sentence | None]:
+    """Sentences with the same words, from the same part if it has them."""
     parts = _parts(split)
-    return {s.forms: s for name in sorted(parts, key=lambda name: name == part) for s in parts[name]}
+    near, far = twins(sentences, parts.pop(part, ())), twins(sentences, itertools.chain(*parts.values()))
+    return [other if own is None else own for own, other in zip(near, far, strict=True)]
 
 
-def _joined(sentence: Sentence, trees: _Known, graphs: _Known) -> Sentence:
-    tree, graph = trees.get(sentence.forms), graphs.get(sentence.forms)
+def _joined(sentence: Sentence, tree: Sentence | None, graph: Sentence | None) -> Sentence:
     if sentence.heads is None and tree is not None:
         sentence = replace(sentence, heads=tree.heads, relations=tree.relations)
     if sentence.graph is None and graph is not None:
