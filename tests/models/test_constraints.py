@@ -319,54 +319,6 @@ def test_a_system_refuses_constraints_on_what_it_does_not_search_for(
     assert caught.value.index == 1
 
 
-@pytest.mark.parametrize(
-    ("demands", "message"),
-    [
-        (Constraints(heads=((4, 1),)), "word 4 has head 1: there is no word 4 in a sentence of 3 words; words count"),
-        (Constraints(heads=((0, 1),)), "word 0 has head 1: there is no word 0 in a sentence of 3 words"),
-        (Constraints(not_heads=((1, -1),)), "word 1 does not have head -1: there is no word -1"),
-        (Constraints(heads=((1, cast(int, 1.5)),)), "word 1 has head 1.5: 1.5 is no place of a word; words count 1, 2"),
-        (Constraints(arcs=(Arc(1, cast(int, "2"), ""),)), "an arc 1 -> 2: '2' is no place of a word"),
-        (Constraints(heads=((2, 2),)), "word 2 has head 2: no word is its own head; choose another"),
-        (Constraints(arcs=(Arc(2, 2, ""),)), "an arc 2 -> 2: no word is its own argument"),
-        (Constraints(not_arcs=(Arc(2, 9, "ARG1"),)), "no arc 2 -> 9 with role ARG1: there is no word 9"),
-        (Constraints(arcs=(Arc(2, 0, "ARG1"),)), "there is no word 0"),
-        (
-            Constraints(arcs=(Arc(2, 1, "XX"),)),
-            "role XX: the roles of arcs are ARG1, ARG2; choose one of them, or leave",
-        ),
-        (Constraints(arcs=(Arc(2, 1, "TOP"),)), "role TOP: the roles of arcs are ARG1, ARG2"),
-        (Constraints(arcs=(Arc(0, 1, "ARG1"),)), "role ARG1: the roles of tops are TOP"),
-        (Constraints(heads=((1, 2), (1, 3))), "word 1 has head 2 and word 1 has head 3 contradict .*: a word has one"),
-        (Constraints(heads=((1, 2),), not_heads=((1, 2),)), "has head 2 and word 1 does not have head 2 contradict"),
-        (Constraints(arcs=(Arc(2, 1, "ARG1"), Arc(2, 1, "ARG2"))), "contradict each other: an arc has one role; drop"),
-        (Constraints(arcs=(Arc(2, 1, "ARG1"),), not_arcs=(Arc(2, 1, ""),)), "with role ARG1 and no arc 2 -> 1 contr"),
-        (Constraints(arcs=(Arc(2, 1, ""),), not_arcs=(Arc(2, 1, ""),)), "an arc 2 -> 1 and no arc 2 -> 1 contradict"),
-        (
-            Constraints(arcs=(Arc(0, 1, ""),), not_arcs=(Arc(0, 1, "TOP"),)),
-            "word 1 is a top and word 1 is no top contr",
-        ),
-    ],
-)
-def test_what_fits_no_sentence_is_refused_in_words(demands: Constraints, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        demands.check(3, ROLES)
-
-
-def test_lists_will_do() -> None:
-    listed: Any = {"heads": [[1, 2]], "not_heads": [[2, 1]], "arcs": [[2, 1, "ARG1"]], "not_arcs": [[1, 2, ""]]}
-    assert Constraints(**listed) == Constraints(((1, 2),), ((2, 1),), (Arc(2, 1, "ARG1"),), (Arc(1, 2, ""),))
-
-
-def test_what_may_be_said_together_is_not_refused() -> None:
-    Constraints(
-        heads=((1, 2), (1, 2), (2, 0)),
-        not_heads=((1, 3), (2, 3)),
-        arcs=(Arc(2, 1, ""), Arc(2, 1, "ARG1"), Arc(0, 3, "")),
-        not_arcs=(Arc(2, 1, "ARG2"), Arc(1, 2, ""), Arc(0, 1, "TOP")),
-    ).check(3, ROLES)
-
-
 def test_an_arc_whose_roles_are_all_forbidden_cannot_be_forced() -> None:
     demands = Constraints(arcs=(Arc(2, 1, ""),), not_arcs=(Arc(2, 1, "ARG1"), Arc(2, 1, "ARG2")))
     with pytest.raises(

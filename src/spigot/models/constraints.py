@@ -7,6 +7,7 @@ that no graph without it can reach.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Bool
@@ -62,9 +63,9 @@ class Constraints:
 
     def __post_init__(self) -> None:
         for name in ("heads", "not_heads"):  # lists, as JSON has them, will do
-            object.__setattr__(self, name, tuple((word, head) for word, head in getattr(self, name)))
+            object.__setattr__(self, name, tuple(_row(name, row, ("word", "head")) for row in getattr(self, name)))
         for name in ("arcs", "not_arcs"):
-            object.__setattr__(self, name, tuple(Arc(*arc) for arc in getattr(self, name)))
+            object.__setattr__(self, name, tuple(Arc(*_row(name, row, Arc._fields)) for row in getattr(self, name)))
 
     @property
     def on_trees(self) -> bool:
@@ -307,6 +308,12 @@ def _graph_masks(
     return allowed, forced
 
 
+def _row(name: str, row: object, fields: tuple[str, ...]) -> tuple[Any, ...]:
+    if not isinstance(row, tuple | list) or len(row) != len(fields):
+        raise ValueError(f"{name} has {row!r}; each of its rows is ({', '.join(fields)}).")
+    return tuple(row)
+
+
 def _role(arc: Arc) -> str:
     """The role of an arc; that of a top is known without saying it."""
     return arc.role if arc.predicate else TOP
@@ -325,7 +332,7 @@ def _arc(arc: Arc, *, wanted: bool = True) -> str:
 
 def _check_places(said: str, word: int, head: int, length: int, kind: str) -> None:
     for place, least in ((word, 1), (head, 0)):
-        if not isinstance(place, int):
+        if not isinstance(place, int) or isinstance(place, bool):  # torch takes a bool for a mask
             raise ValueError(f"{said}: {place!r} is no place of a word; words count 1, 2, 3, and 0 is the root.")
         if not least <= place <= length:
             words = "1 word" if length == 1 else f"{length} words"
