@@ -299,7 +299,8 @@ def account(
 ) -> Account:
     """What an estimator does to the intermediate structure of a training sentence.
 
-    The end task's loss and its gradient are those of a training step, but that no words and units are dropped.
+    The end task's loss and its gradient are those of a training step, but that no words and units are dropped, and
+    that pruning does not spare gold arcs.
 
     Args:
         parser: The system.
