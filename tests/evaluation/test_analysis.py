@@ -27,7 +27,6 @@ from spigot.evaluation import (
 )
 from spigot.evaluation.analysis import Group, analyse
 from spigot.evaluation.changes import Kind
-from spigot.evaluation.joined import add_trees
 
 WORDS = ("all", "the", ",", "ships", "went", "home", ".")
 ROLES = ("ARG1", "ARG2", "top")
@@ -325,6 +324,21 @@ def test_gains_are_right_minus_wrong_arcs():
     assert quick([gold] * 2, [wrong] * 2, [gold] * 2, sample=0).gains == ()
 
 
+def test_examples_count_the_words_that_the_scores_count():
+    gold = Sentence(("Rain", "fell", "."), heads=(2, 0, 2))
+    a, b = replace(gold, heads=(0, 1, 2)), replace(gold, heads=(2, 0, 1))
+    for punctuation, right, changed in ((True, (1, 2), 3), (False, (0, 2), 2)):
+        (example,) = quick([gold], [a], [b], punctuation=punctuation).gains
+        assert (example.a.heads_right, example.b.heads_right) == right
+        assert (example.gain, example.heads_changed) == (right[1] - right[0], changed)
+
+
+def test_a_word_is_no_neighbour_of_itself():
+    gold = Sentence(("Rain", "fell"), graph=Graph.of([Arc(1, 1, "ARG1")]))
+    kinds = quick([gold], [replace(gold, heads=(2, 0))], [replace(gold, heads=(0, 1))]).heads
+    assert (kinds.any.count, kinds.any.chance) == (0, 0.0)
+
+
 def test_what_is_not_known_is_left_out():
     words = ("Rain", "fell", ".")
     tree, other = Sentence(words, heads=(2, 0, 2)), Sentence(words, heads=(2, 0, 1))
@@ -367,38 +381,6 @@ def test_is_ready_for_json():
     record = json.loads(json.dumps(asdict(analysis)))
     assert record["groups"][2]["scores"]["UAS"]["b"] == group(analysis, "different").scores["UAS"].b
     assert record["heads"]["any"]["count"] == analysis.heads.any.count > 0
-
-
-@pytest.mark.parametrize(
-    ("sides", "settings", "message"),
-    [
-        (([], [], []), {}, "there are no sentences to analyse; give at least one"),
-        (([Sentence(("Go",))],) * 3, {"sample": -1}, "sample is -1; it must be 0 or more"),
-        (([Sentence(("Go",))], [Sentence(("Go",))], [Sentence(("Stay",))]), {}, "word 1 is 'Go' in the gold data"),
-        (([Sentence(("Go",))] * 2, [Sentence(("Go",), heads=(0,)), Sentence(("Go",))], [Sentence(("Go",))] * 2), {},
-         "the first system has no tree for sentence 2, and has one for others"),
-        (([Sentence(("Go",), heads=(0,))],) * 3, {"against": "predicted"}, "a system has no graphs to judge by"),
-        (([Sentence(("Go",), heads=(2,))],) * 3, {}, "sentence 1 has the head 2; it must be a number from -1 to 1"),
-        (([Sentence(("Go",), graph=Graph.of([Arc(1, 2, "x")]))],) * 3, {}, "sentence 1 has the argument 2; it must"),
-    ],
-)  # fmt: skip
-def test_says_what_is_wrong(sides, settings, message):
-    with pytest.raises(ValueError, match=message):
-        quick(*sides, **settings)
-
-
-def test_trees_are_found_by_their_words():
-    trees = [
-        Sentence(("Rain", "fell"), heads=(2, 0)),
-        Sentence(("Go",)),
-        Sentence(("Rain", "fell"), heads=(0, 1), relations=("root", "x")),
-    ]
-    rain = Sentence(("Rain", "fell"), label=1, heads=(0, 0))
-    found, count = add_trees([rain, Sentence(("Go",)), rain, rain], trees)
-    assert [sentence.heads for sentence in found] == [(2, 0), None, (0, 1), (0, 1)]
-    assert found[2].relations == ("root", "x")
-    assert found[0].label == 1
-    assert count == 3
 
 
 def test_thousands_of_sentences_take_little_time():

@@ -149,8 +149,8 @@ def analyse(
         seed: Where its random numbers start.
 
     Raises:
-        ValueError: If there are no sentences, if they are not the same on all sides, or if a system has the annotation
-            of some of them only.
+        ValueError: If there are no sentences, if they are not the same on all sides, if a system has the annotation of
+            some of them only, or if the systems have none in common.
 
     Example:
         >>> from spigot.data.sentence import Arc, Graph

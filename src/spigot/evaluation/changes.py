@@ -253,8 +253,8 @@ def _neighbours(columns: Columns, pairs: Ints) -> tuple[Ints, Ints, Ints]:
     """How many semantic heads, modifiers and different neighbours every word has."""
     width, total = columns.width, len(columns.sentence)
     sentence, first, second = pairs // (width * width), pairs // width % width, pairs % width
-    inside = (first > 0) & (second > 0)  # a file may say anything
-    sentence, first, second = sentence[inside], first[inside], second[inside]
+    apart = first != second  # a word is no neighbour of itself, whatever a file says
+    sentence, first, second = sentence[apart], first[apart], second[apart]
     starts = columns.starts[sentence] - 1
     modifiers = np.bincount(starts + first, minlength=total)
     heads = np.bincount(starts + second, minlength=total)

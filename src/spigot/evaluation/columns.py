@@ -116,9 +116,10 @@ class Columns:
 
     def heads(self, sentences: Sequence[Sentence]) -> Ints:
         """The head of every word; -1 in sentences without a tree."""
-        rows = [sentence.heads or (-1,) * len(sentence) for sentence in sentences]
-        heads = np.array([head for row in rows for head in row], dtype=np.int64)
-        self._check(self.sentence, heads, -1, self.lengths[self.sentence], "head")
+        known = np.array([sentence.heads is not None for sentence in sentences], dtype=np.bool_)[self.sentence]
+        heads = np.full(len(known), -1)
+        heads[known] = [head for sentence in sentences for head in sentence.heads or ()]
+        self._check(self.sentence[known], heads[known], 0, self.lengths[self.sentence[known]], "head")
         return heads
 
     def arcs(self, sentences: Sequence[Sentence], roles: dict[str, int]) -> Arcs:

@@ -20,7 +20,7 @@ class Answer:
         correct: Right arcs and tops.
         wrong: Arcs and tops that are not in the gold graph.
         missed: Arcs and tops of the gold graph that are not there.
-        heads_right: Words with the right head, punctuation included.
+        heads_right: Words with the right head; without punctuation, if that was left out.
         label: The class.
         probability: What the system gives to that class.
 
@@ -124,7 +124,8 @@ def _gain(sides: Sides) -> tuple[Gained | None, Ints]:
 
 
 def _example(sides: Sides, k: int, gain: int | None) -> Example:
-    gold = sides.gold[k]
+    gold, start = sides.gold[k], sides.columns.starts[k]
+    kept = sides.kept[start : start + len(gold)]
     return Example(
         index=k,
         id=gold.id,
@@ -133,18 +134,18 @@ def _example(sides: Sides, k: int, gain: int | None) -> Example:
         heads_changed=int(sides.heads_changed[k]) if sides.has_heads else None,
         arcs_changed=int(sides.arcs_changed[k]) if sides.has_graphs else None,
         label=gold.label,
-        a=_answer(gold, sides.a[k]),
-        b=_answer(gold, sides.b[k]),
+        a=_answer(gold, sides.a[k], kept),
+        b=_answer(gold, sides.b[k], kept),
     )
 
 
-def _answer(gold: Sentence, answer: Sentence) -> Answer:
+def _answer(gold: Sentence, answer: Sentence, kept: Bools) -> Answer:
     correct = wrong = missed = heads_right = probability = None
     if gold.graph is not None and answer.graph is not None:
         wanted, given = _parts(gold.graph), _parts(answer.graph)
         correct, wrong, missed = len(given & wanted), len(given - wanted), len(wanted - given)
     if gold.heads is not None and answer.heads is not None:
-        heads_right = sum(a == b for a, b in zip(gold.heads, answer.heads, strict=True))
+        heads_right = sum(a == b for a, b, counts in zip(gold.heads, answer.heads, kept, strict=True) if counts)
     if answer.probabilities:
         probability = max(answer.probabilities)  # the class of a system is the one it finds most probable
     return Answer(correct, wrong, missed, heads_right, answer.label, probability)

@@ -49,8 +49,13 @@ class Sides:
         ignored = self.columns.punctuation(gold) if not punctuation else np.zeros(1, dtype=np.bool_)
         self.kept: Bools = ~np.broadcast_to(ignored, self.columns.word.shape)
         self.has_heads, self.has_graphs, self.has_labels = (
-            _complete(a, field, "first") & _complete(b, field, "second") for field in ("heads", "graph", "label")
+            _complete(a, field, "first") & _complete(b, field, "second") for field in _KINDS
         )
+        if not (self.has_heads or self.has_graphs or self.has_labels):
+            raise ValueError(
+                f"the first system has {_kinds(a)}, the second {_kinds(b)}: there is nothing to compare; give systems "
+                "that both have trees, graphs or classes."
+            )
         self.roles: dict[str, int] = role_numbers(gold, a, b)
         if self.has_heads:
             self.heads: tuple[Ints, Ints, Ints] = (
@@ -114,6 +119,14 @@ class Sides:
         judged = self.kept & (self.heads[0] >= 0)
         words = self.columns.sums(judged)
         return Counts(self.columns.sums(judged & (heads == self.heads[0])), words, words)
+
+
+_KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
+
+
+def _kinds(side: Sequence[Sentence]) -> str:
+    names = [name for field, name in _KINDS.items() if getattr(side[0], field) is not None]
+    return " and ".join(names) or "no annotation"
 
 
 def _complete(side: Sequence[Sentence], field: str, name: str) -> bool:
