@@ -86,6 +86,8 @@ def test_gold_sentences_are_found_in_the_runs(trained, files, tmp_path, capsys):
 
     assert "has dev, id, ood, train; choose one with --part" in failure(capsys, trained, twin, "--part", "brown")
     assert "both the file" in failure(capsys, trained, twin, files["gold"], "--part", "id")
+    write([replace(sentence, graph=Graph()) for sentence in read(twin / "gold.id.jsonl")], twin / "gold.id.jsonl")
+    assert "have different graphs; name the gold FILE" in failure(capsys, trained, twin, "--part", "id")
     (twin / "gold.id.jsonl").write_text((twin / "gold.ood.jsonl").read_text())
     assert "have different sentences; name the gold FILE" in failure(capsys, trained, twin, "--part", "id")
     for run_folder in (first := tmp_path / "first", second := tmp_path / "second"):
