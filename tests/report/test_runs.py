@@ -28,7 +28,13 @@ from spigot.training.run import train
 from tests.report.test_page import Outline
 
 ENCODER = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}
-HOSTILE = ("</script><script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "{{ 7 * 7 }}", "\u2028&amp;'")
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "{{ 7 * 7 }}",
+    "\u2028&amp;'",
+    "\u202ea\0b",
+)
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +185,12 @@ def test_words_from_outside_stay_words(runs: list[Path], tmp_path: Path) -> None
     run = copied(runs[1], tmp_path / "hostile", name=json.dumps(HOSTILE[0]))
     for part in ("dev", "train"):
         gold = [
-            replace(sentence, forms=tuple(HOSTILE[k % 4] for k in range(len(sentence))), id=HOSTILE[0], source=None)
+            replace(
+                sentence,
+                forms=tuple(HOSTILE[k % len(HOSTILE)] for k in range(len(sentence))),
+                id=HOSTILE[0],
+                source=None,
+            )
             for sentence in read(run / f"gold.{part}.jsonl")
         ]
         write(gold, run / f"gold.{part}.jsonl")
@@ -188,6 +199,7 @@ def test_words_from_outside_stay_words(runs: list[Path], tmp_path: Path) -> None
     assert "<script>alert" not in html
     assert "<img" not in html
     assert "{{ 7 * 7 }}" in html
+    assert not set("\0\u202e") & set(html)  # one is no HTML, the other turns the rest of a line around
     data = json.loads(re.findall(r'<script type="application/json" id="e1-data">(.*?)</script>', html, re.DOTALL)[0])
     assert HOSTILE[0] in data["sentences"][0]["text"]
     assert all("<script" not in picture and "<img" not in picture for picture in unpacked(data["sentences"][0])["svg"])

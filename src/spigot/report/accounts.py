@@ -11,6 +11,7 @@ from spigot.models.inspection import Account, PartAccount, account
 from spigot.models.parser import Parser
 from spigot.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot.report.figures import colour
+from spigot.report.glyphs import visible
 from spigot.report.material import NAMES
 
 _ROWS = 14  # parts of a table or of a small drawing
@@ -93,7 +94,7 @@ def account_markup(
 
 def _block(found: dict[str, Account], *, is_open: bool, graph: bool) -> str:
     last = found["SPIGOT"]
-    words = escape(" ".join(last.sentence.forms))
+    words = escape(" ".join(map(visible, last.sentence.forms)))
     chosen = _chosen(found)
     pictures = "".join(
         f"<div><h4>{escape(title)}</h4>{step_drawing(each, chosen)}</div>" for title, each in found.items()
@@ -226,7 +227,7 @@ def _chosen(found: dict[str, Account]) -> list[Arc]:
 
 def _name(told: Account, part: PartAccount, longest: int | None = None) -> str:
     start, end, role = part.part
-    forms = told.sentence.forms
+    forms = tuple(map(visible, told.sentence.forms))
     name = f"{forms[start - 1] if start else 'root'} → {forms[end - 1]}{f': {role}' if role else ''}"
     if start == end:
         name = f"{forms[end - 1]} is a predicate"

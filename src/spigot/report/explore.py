@@ -13,6 +13,7 @@ from spigot.evaluation import graph_counts, tree_counts
 from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
 from spigot.report.arcs import STYLE, Drawing, drawing, svg
+from spigot.report.glyphs import visible
 from spigot.report.marks import own_colours
 from spigot.report.material import System
 from spigot.report.results import Pace
@@ -228,7 +229,7 @@ def explorer(
             {
                 "number": place + 1,
                 "id": first.gold[place].id,
-                "text": " ".join(first.gold[place].forms),
+                "text": " ".join(map(visible, first.gold[place].forms)),
                 "length": lengths[place],
                 "why": why,
                 "flags": [answers[place].flags() for answers in judged],
@@ -317,7 +318,7 @@ def notes_of(found: Inspection) -> dict[tuple[str, int, int, str], str]:
     notes: dict[tuple[str, int, int, str], str] = {}
 
     def word(index: int) -> str:
-        return sentence.forms[index - 1] if index else "root"
+        return visible(sentence.forms[index - 1]) if index else "root"
 
     for modifier, alternatives in enumerate(found.heads or (), 1):
         assert sentence.heads is not None

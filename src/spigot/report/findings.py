@@ -78,7 +78,8 @@ def _score(paired: Paired | None, side: str) -> Cell:
 
 
 def _signed(share: float, digits: int = 2) -> str:
-    return f"{100 * share:+.{digits}f}".replace("-", "−")
+    text = f"{100 * share:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]  # what is rounded to zero has no sign
 
 
 def _head_kinds(heads: HeadChanges) -> Table:

@@ -203,11 +203,13 @@ def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Cal
             blocks.append(markup)
     if not blocks:
         return None
+    clipped = sorted({norm for each in everyone if (norm := each.parser.config.estimator.max_norm) is not None})
     prose = [
         "Training sentences, and what the gradient of the end task's loss does to the structure inside, with the "
         "trained parameters. The circle is the structure that went forward (ẑ), the cross is where the step of the "
         "gradient leads (p\u0302), the diamond is what the estimator makes of it (z\u0303): STE keeps the step, SPIGOT "
-        "projects it back between 0 and 1. What went on to the scores is ẑ − z\u0303.",
+        "projects it back between 0 and 1. What went on to the scores is ẑ − z\u0303."
+        + (f" ∇L is clipped as in training, to a norm of {' or '.join(map(str, clipped))}." if clipped else ""),
         "In the drawing of the structure, thick arcs with + gain weight under SPIGOT, dashed ones with − lose some.",
     ]
     return Section(f"{name}What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator")

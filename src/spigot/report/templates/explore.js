@@ -31,7 +31,7 @@
       count.textContent = "This browser is too old to unpack the drawings; any of the last years will do.";
       return;
     }
-    find(".explorer-body").hidden = false;
+    find(".explorer-body").hidden = form.hidden = false;
 
     const system = () => form.elements.system.value;
     const possible = (other) => ["gold", "plain"].includes(other) ||
@@ -124,7 +124,7 @@
       if (item) choose(Number(item.dataset.sentence));
     });
     list.addEventListener("keydown", (event) => {
-      const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
+      const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -Infinity, End: Infinity }[event.key];
       if (!by) return;
       event.preventDefault();
       const place = Math.min(Math.max(shown.indexOf(chosen) + by, 0), shown.length - 1);
