@@ -11,7 +11,8 @@ from spigot.evaluation.analysis import analyse
     [
         (([], [], []), {}, "there are no sentences to analyse; give at least one"),
         (([Sentence(("Go",), heads=(0,))],) * 3, {"sample": -1}, "sample is -1; it must be 0 or more"),
-        (([Sentence(("Go",))], [Sentence(("Go",))], [Sentence(("Stay",))]), {}, "word 1 is 'Go' in the gold data"),
+        (([Sentence(("Go",))], [Sentence(("Go",))], [Sentence(("Stay",))]), {},
+         "the second system: sentence 1, word 1 is 'Go' in the gold data"),
         (([Sentence(("Go",))] * 2, [Sentence(("Go",), heads=(0,)), Sentence(("Go",))], [Sentence(("Go",))] * 2), {},
          "the first system has no tree for sentence 2, and has one for others"),
         (([Sentence(("Go",), heads=(0,))],) * 3, {"against": "predicted"}, "a system has no graphs to judge by"),

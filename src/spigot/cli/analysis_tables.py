@@ -225,7 +225,7 @@ def _numbers(*values: int) -> list[str]:
 
 
 def _signed(difference: float) -> str:
-    return f"{100 * difference:+.2f}"
+    return f"{round(100 * difference, 2) + 0.0:+.2f}"  # no -0.00
 
 
 def _range(score: "Paired") -> str:

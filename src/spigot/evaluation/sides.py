@@ -13,6 +13,8 @@ from spigot.evaluation.counts import Counts, aligned
 Measures = dict[str, tuple[Counts, Counts, Bools]]
 """By name: the counts of both systems, and which sentences can be judged."""
 
+_KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
+
 
 class Sides:
     """What is known about the same sentences, as arrays; see `spigot.evaluation.analysis.analyse`.
@@ -41,9 +43,12 @@ class Sides:
     ) -> None:
         if not gold:
             raise ValueError("there are no sentences to analyse; give at least one.")
-        for side in (a, b):
-            for _ in aligned(gold, side):
-                pass
+        for name, side in (("first", a), ("second", b)):
+            try:
+                for _ in aligned(gold, side):
+                    pass
+            except ValueError as error:
+                raise ValueError(f"the {name} system: {error}") from None
         self.gold, self.a, self.b = gold, a, b
         self.columns: Columns = Columns(gold)
         ignored = self.columns.punctuation(gold) if not punctuation else np.zeros(1, dtype=np.bool_)
@@ -119,9 +124,6 @@ class Sides:
         judged = self.kept & (self.heads[0] >= 0)
         words = self.columns.sums(judged)
         return Counts(self.columns.sums(judged & (heads == self.heads[0])), words, words)
-
-
-_KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
 
 
 def _kinds(side: Sequence[Sentence]) -> str:
