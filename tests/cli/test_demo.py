@@ -2,6 +2,8 @@
 
 import io
 import json
+import re
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -54,7 +56,7 @@ def out(tmp_path, monkeypatch, trained, trained_without_syntax):
     path.write_text(f"FINISHED = {finished!r}\n{TRAINER}", encoding="utf-8")
     quickly = partial(comparison.run_comparison, command=[sys.executable, "-I", "-S", str(path)], pause=0.01)
     monkeypatch.setattr(comparison, "run_comparison", quickly)
-    folder = tmp_path / "demo"
+    folder = tmp_path / "the demo"
     folder.mkdir()
     return folder
 
@@ -87,8 +89,10 @@ def test_tables_report_and_what_to_try_next(out, capsys):
     assert "spigot against pipeline: LF +0.0 in domain (+0.0 to +0.0, may be chance)" in " ".join(printed.out.split())
     report = out / "report.html"
     assert f"The report is in {report.resolve()}" in printed.err
-    assert f"spigot serve {out / 'spigot-0'}" in printed.err
-    assert f"spigot analyse {out / 'pipeline-0'} {out / 'spigot-0'}" in printed.err
+    commands = [shlex.split(line) for line in printed.err.splitlines() if line.startswith("  spigot ")]
+    assert ["spigot", "serve", str(out / "spigot-0")] in commands
+    assert ["spigot", "analyse", str(out / "pipeline-0"), str(out / "spigot-0")] in commands
+    assert max(map(len, printed.out.splitlines())) <= 80
     assert "\x1b" not in printed.err + printed.out
     html = report.read_text(encoding="utf-8")
     assert html.startswith("<!doctype html>")
@@ -114,11 +118,27 @@ def test_the_same_command_again_trains_nothing(out, capsys):
     assert "was trained with estimator.eta = 1.0, not 0.5;" in capsys.readouterr().err
 
 
+def test_a_report_that_fails_takes_no_result_with_it(out, capsys, monkeypatch):
+    def report(runs, *, sentences, told):
+        raise ValueError("there is no space left.")
+
+    monkeypatch.setattr(report_runs, "report", report)
+    words = ["demo", "--out", str(out), "--systems", "neurboparser", *SIZES]
+    assert cli.main(words) == 1
+    printed = capsys.readouterr()
+    assert "Table 1." in printed.out
+    assert printed.err.splitlines()[-1] == "spigot: there is no space left."
+    assert cli.main([*words, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["report"] is None
+    assert found["results"]["rows"][0]["system"] == "neurboparser"
+
+
 def test_seeds_add_up(out, capsys):
     assert (
         cli.main(["demo", "--out", str(out), "--systems", "neurboparser", "--seed", "3", "--seeds", "2", *SIZES]) == 0
     )
-    assert "mean ± standard deviation of 2 seeds" in capsys.readouterr().out
+    assert "mean ± standard deviation of 2 seeds" in " ".join(capsys.readouterr().out.split())
     assert sorted((out / "calls").read_text().split()) == ["neurboparser-3", "neurboparser-4"]
 
 
@@ -171,10 +191,10 @@ def some_progress():
     return plan, list(known.values())
 
 
-def drawn(known, plan, width=80):
+def drawn(known, plan, width=80, height=None):
     console = Console(width=width, file=io.StringIO(), force_terminal=False)
     order = [run.name for runs in plan.runs(Path("x")).values() for run in runs]
-    console.print(table(known, plan.sources, 2, spent=70, order=order, width=width))
+    console.print(table(known, plan.sources, 2, spent=70, order=order, width=width, height=height))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -194,6 +214,27 @@ def test_the_display_has_a_row_for_each_system():
     assert lines[6].endswith("1:10")
     assert lines[7] == "✗ ste-0: The [bold]loss[/bold] is nan."
     assert any("semantics 8.2 syntax 0.5" in line for line in drawn(known, plan, 110))
+
+
+@pytest.mark.parametrize("width", [40, 58, 79, 80])
+def test_a_narrow_screen_has_what_matters(width):
+    plan, known = some_progress()
+    lines = drawn(known, plan, width)
+    assert max(map(len, lines)) <= width
+    assert "joint 7/18" in lines[3]
+    assert lines[3].endswith("0:14")
+    assert lines[6].split()[:4] == ["2", "of", "5", "trained"]
+    assert re.search(r"about \d+:\d\d left +1:10$", lines[6])
+    assert ("LF 76.0" in lines[3], "8.2 0.5" in lines[3]) == (width >= 58, width >= 80)
+
+
+def test_a_low_screen_has_what_runs():
+    plan, known = some_progress()
+    head, running, last, failed = drawn(known, plan, height=8)
+    assert head.split()[0] == "system"
+    assert running.startswith("▸ attention")
+    assert "2 of 5 trained" in last
+    assert failed.startswith("✗ ste-0")
 
 
 def test_several_seeds_are_told_apart():

@@ -1,5 +1,6 @@
 """`spigot demo`: the paper's systems side by side on the built-in corpus, in one command."""
 
+import shlex
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -114,11 +115,16 @@ def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: boo
         if not as_json:
             print_outcome(found)
             sys.stdout.flush()
-        report = _write_report(finished, folder / REPORT)
-        if as_json:
-            seconds = {progress.trial.name: progress.seconds for progress in known}
-            about = {"folder": folder, "report": report, "runs": finished, "failed": failed, "seconds": seconds}
-            print_json({**about, "remarks": remarks(found), "results": found})
+        report, is_written = folder / REPORT, False
+        try:
+            _write_report(finished, report)
+            is_written = True
+        finally:  # whatever becomes of the report, the results are there
+            if as_json:
+                seconds = {progress.trial.name: progress.seconds for progress in known}
+                about = {"folder": folder, "report": report if is_written else None, "runs": finished}
+                about |= {"failed": failed, "seconds": seconds}
+                print_json({**about, "remarks": remarks(found), "results": found})
         say(f"The report is in {report.resolve()}")
         _say_next(finished, runs)
     if failed:
@@ -129,7 +135,7 @@ def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: boo
         )
 
 
-def _write_report(runs: list[Path], path: Path) -> Path:
+def _write_report(runs: list[Path], path: Path) -> None:
     from rich.console import Console
 
     from spigot.report.page import render, write
@@ -143,17 +149,21 @@ def _write_report(runs: list[Path], path: Path) -> Path:
             told=lambda what: None if status is None else status.update(f"writing the report: {what}"),
         )
         write(render(page), path)
-    return path
 
 
 def _say_next(finished: list[Path], runs: dict[str, list[Path]]) -> None:
-    run = (runs.get("spigot") or finished[-1:])[0]
+    run = _word((runs.get("spigot") or finished[-1:])[0])
     commands = {
         f"spigot serve {run}": "type sentences, force and forbid arcs, see what changes",
         f'echo "The old baker praised the clever pilot." | spigot parse {run}': "plain text in, trees and graphs out",
     }
     if runs.get("pipeline") and runs.get("spigot"):
-        commands[f"spigot analyse {runs['pipeline'][0]} {run}"] = "what the end task changed in the trees"
+        commands[f"spigot analyse {_word(runs['pipeline'][0])} {run}"] = "what the end task changed in the trees"
     say("Next:")
     for command, purpose in commands.items():
         say(f"  {command}\n      {purpose}")
+
+
+def _word(path: Path) -> str:
+    """A path as a word of a command that can be copied."""
+    return shlex.quote(str(path))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 EVERY = 15.0  # seconds between lines where there is no terminal
+_WIDE, _NARROW = 80, 58  # characters that all columns need, and those without a bar and losses
 _MARKS = {"waiting": "·", "running": "▸", "finished": "✓", "failed": "✗", "interrupted": "‖"}
 
 
@@ -48,7 +49,8 @@ def shown(
     started = clock()
 
     def render() -> "RenderableType":
-        return table(known, sources, processes, spent=clock() - started, order=order, width=console.width)
+        spent, (width, height) = clock() - started, console.size
+        return table(known, sources, processes, spent=spent, order=order, width=width, height=height)
 
     if console.is_terminal:
         # What was there last stays: it says how each training ended.
@@ -73,6 +75,7 @@ def table(
     spent: float,
     order: Sequence[str] = (),
     width: int = 80,
+    height: int | None = None,
 ) -> "RenderableType":
     """All trainings, a row each: how far, losses, dev scores so far and time; and the time left for the whole.
 
@@ -82,7 +85,9 @@ def table(
         processes: How many run at a time.
         spent: Seconds since the beginning.
         order: The names of the trainings as they are to be shown.
-        width: Characters in a line; with 100 or more there is room to name the losses.
+        width: Characters in a line; with 100 or more there is room to name the losses, and with few there is none for
+            some of the columns.
+        height: Lines on the screen, if there is one; where they are too few, the trainings under way are shown.
 
     Example:
         >>> from rich.console import Console
@@ -100,16 +105,26 @@ def table(
     from rich.text import Text
 
     rows = sorted(known, key=lambda progress: order.index(progress.trial.name) if progress.trial.name in order else 0)
+    failed = [progress for progress in rows if progress.status == "failed"]
+    if height is not None and len(rows) + len(failed) + 3 > height:
+        rows = [progress for progress in rows if progress.status == "running"]
     several = len({progress.trial.seed for progress in known}) > 1
+    wide, narrow = width >= _WIDE, width < _NARROW
+    columns = {"  system": 14, "phase": 14, "done": 10, "loss": 8, "best on dev": 16, "time": 5}
+    dropped = () if wide else ("done", "loss", "best on dev") if narrow else ("done", "loss")
     grid = Table.grid(padding=(0, 2))
-    for least in (14, 14, 10, 8, 16):  # so that nothing jumps when a phase has a longer name
-        grid.add_column(no_wrap=True, min_width=least)
-    grid.add_column(no_wrap=True, justify="right", min_width=5)
-    grid.add_row(*(Text(word, style="bold") for word in ("  system", "phase", "done", "loss", "best on dev", "time")))
+    for name, least in columns.items():  # at least so wide, so that nothing jumps when a phase has a longer name
+        if name not in dropped:
+            grid.add_column(no_wrap=True, min_width=least, justify="right" if name == "time" else "left")
+
+    def add_row(*cells: "RenderableType") -> None:
+        grid.add_row(*(cell for name, cell in zip(columns, cells, strict=True) if name not in dropped))
+
+    add_row(*(Text(word, style="bold") for word in columns))
     for progress in rows:
         name = progress.trial.name if several else str(progress.trial.settings["system"])
         style = {"failed": "red", "interrupted": "red", "waiting": "dim", "finished": "green"}.get(progress.status, "")
-        grid.add_row(
+        add_row(
             Text(f"{_MARKS[progress.status]} {name}", style=style),
             Text(progress.place, style=style),
             ProgressBar(total=1.0, completed=progress.share, width=10),
@@ -119,18 +134,17 @@ def table(
         )
     counted = [progress for progress in known if progress.status != "failed"]
     work = sum(progress.work for progress in counted)
+    done = sum(progress.share * progress.work for progress in counted)
     left = time_left(known, sources, processes)
-    grid.add_row(
+    left_words = f"about {clock_time(left)} left" if left else ""
+    add_row(
         Text(f"  {sum(progress.status == 'finished' for progress in known)} of {len(known)} trained", style="bold"),
+        Text(left_words if narrow else "", style="bold"),
+        ProgressBar(total=max(work, 1.0), completed=done, width=10),
         "",
-        ProgressBar(
-            total=max(work, 1.0), completed=sum(progress.share * progress.work for progress in counted), width=10
-        ),
-        "",
-        Text(f"about {clock_time(left)} left" if left else "", style="bold"),
+        Text(left_words, style="bold"),
         Text(clock_time(spent), style="bold"),
     )
-    failed = [progress for progress in rows if progress.status == "failed"]
     return Group(grid, *(Text(f"✗ {progress.trial.name}: {progress.reason}", style="red") for progress in failed))
 
 

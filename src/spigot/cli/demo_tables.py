@@ -42,9 +42,14 @@ def print_outcome(found: "Outcome") -> None:
     _print_table_1(found)
     if found.analysis is not None:
         _print_table_3(found.analysis)
-    width = min(shutil.get_terminal_size().columns, 100)
     for remark in remarks(found):
-        print(textwrap.fill(remark, width, break_on_hyphens=False))
+        print(_filled(remark))
+
+
+def _filled(text: str) -> str:
+    """A text in lines that fit the terminal."""
+    width = max(20, min(shutil.get_terminal_size().columns, 100))
+    return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
 
 
 def _print_table_1(found: "Outcome") -> None:
@@ -77,7 +82,7 @@ def _print_table_1(found: "Outcome") -> None:
     seeds = max((row.seeds for row in found.rows), default=1)
     over = f", mean ± standard deviation of {seeds} seeds" if seeds > 1 else ""
     title = f"Table 1. Test sentences: {sizes}. Per cent{over}, with 95 % bootstrap intervals"
-    print_table(title, ["", *heads], rows)
+    print_table(_filled(title), ["", *heads], rows)
 
 
 def _value(cell: "Cell | None") -> str:
@@ -101,4 +106,4 @@ def _print_table_3(analysis: "Analysis") -> None:
             first = system == "pipeline"
             rows.append([_GROUPS[group.name] if first else "", f"{group.sentences}" if first else "", system, *numbers])
     title = "Table 3. Development sentences by whether pipeline and spigot give them the same tree, per cent"
-    print_table(title, ["", "sentences", "", "UAS", "LF"], rows)
+    print_table(_filled(title), ["", "sentences", "", "UAS", "LF"], rows)

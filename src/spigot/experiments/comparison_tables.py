@@ -181,8 +181,9 @@ def remarks(found: Outcome) -> list[str]:
 def _remark(difference: Difference) -> str:
     result, place = difference.result, PARTS.get(difference.part, difference.part)
     chance = "" if difference.is_sure else ", may be chance"
-    low, high = (f"{100 * bound:+.1f}" for bound in (result.low, result.high))
-    return f"{100 * result.difference:+.1f} {place} ({low} to {high}{chance})"
+    shown = (round(100 * value, 1) + 0.0 for value in (result.difference, result.low, result.high))  # there is no -0.0
+    middle, low, high = (f"{value:+.1f}" for value in shown)
+    return f"{middle} {place} ({low} to {high}{chance})"
 
 
 def _listed(names: Sequence[str]) -> str:
