@@ -116,7 +116,7 @@ def inspect(
 
     Args:
         parser: The system.
-        sentences: What to parse. Annotation they have is not looked at.
+        sentences: What to parse. Annotation they have is not looked at, but for trees if the system reads gold ones.
         constraints: What the structures of each sentence must have and must not have. The end model reads structures
             that meet them.
         top: How many heads of a word, and how many other roles of an arc, to list.
