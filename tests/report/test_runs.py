@@ -50,7 +50,7 @@ def _config(system: str) -> Any:
     given = {
         "name": "tiny",
         "system": system,
-        "data": {"source": "synthetic", "synthetic": {"train": 16, "dev": 9, "test": 5}, "tags": "columns"},
+        "data": {"source": "synthetic", "synthetic": {"train": 12, "dev": 9, "test": 5}, "tags": "columns"},
         "syntax": {"encoder": ENCODER, "mlp": 8, "optimiser": {"learning_rate": 0.02}},
         "semantics": {
             "encoder": ENCODER,
@@ -58,7 +58,7 @@ def _config(system: str) -> Any:
             "optimiser": {"learning_rate": 0.02},
             "pruning": {"learned": False, "rare_role": 0},
         },
-        "training": {"epochs": 3, "pretrain": 1 if system == "pipeline" else 0, "batch": 4},
+        "training": {"epochs": 2, "pretrain": 1 if system == "pipeline" else 0, "batch": 4},
     }
     return make_config(given)
 
@@ -71,6 +71,12 @@ def page(runs: list[Path]) -> Page:
 @pytest.fixture(scope="module")
 def html(page: Page) -> str:
     return render(page)
+
+
+@pytest.fixture
+def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without drawings of curves, which take most of the time of a small report."""
+    monkeypatch.setattr("spigot.report.results.curves", lambda *_, **__: "<svg></svg>")
 
 
 def copied(run: Path, target: Path, **settings: str) -> Path:
@@ -126,6 +132,7 @@ def test_the_best_of_a_column_is_marked(page: Page) -> None:
             assert all(float(cell.text) == top for cell in column if cell.best)
 
 
+@pytest.mark.usefixtures("no_curves")
 def test_runs_that_differ_in_the_seed_are_one_system(runs: list[Path], tmp_path: Path) -> None:
     twin = copied(runs[1], tmp_path / "twin", seed="1")
     scores = json.loads((twin / "scores.json").read_text())
@@ -181,6 +188,7 @@ def test_only_the_scripts_of_the_page_may_run(html: str) -> None:
     assert not re.search(r"\son[a-z]+=\"", html)
 
 
+@pytest.mark.usefixtures("no_curves")
 def test_words_from_outside_stay_words(runs: list[Path], tmp_path: Path) -> None:
     run = copied(runs[1], tmp_path / "hostile", name=json.dumps(HOSTILE[0]))
     for part in ("dev", "train"):
@@ -268,6 +276,7 @@ def test_accounts_show_the_same_parts_for_both_estimators(runs: list[Path]) -> N
         assert bool(marks) == (part.z == 1 or part.projected > 5e-3)
 
 
+@pytest.mark.usefixtures("no_curves")
 def test_a_run_without_gold_sentences_gives_a_page_without_them(runs: list[Path], tmp_path: Path) -> None:
     old = copied(runs[1], tmp_path / "old")
     for path in old.glob("gold.*"):
@@ -302,6 +311,7 @@ def test_bad_runs_are_named_in_one_sentence(runs: list[Path], tmp_path: Path) ->
         report(runs, sentences=-1)
 
 
+@pytest.mark.usefixtures("no_curves")
 def test_phases_have_their_time_where_the_steps_say_it(runs: list[Path], tmp_path: Path) -> None:
     run = copied(runs[0], tmp_path / "timed")
     steps = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]

@@ -23,11 +23,13 @@ class Browser:
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
+        self._opened = 0
 
     def open(self, address: str) -> None:
         """Go to a page, afresh even if only the fragment differs."""
-        self.driver.get("about:blank")
-        self.driver.get(address)
+        self._opened += 1
+        place, _, fragment = address.partition("#")
+        self.driver.get(f"{place}?{self._opened}#{fragment}")
 
     def run(self, script: str, *arguments: Any) -> Any:
         """The value of a script in the page."""
@@ -38,7 +40,7 @@ class Browser:
         end = time.monotonic() + 15
         while not (found := condition()):
             assert time.monotonic() < end, f"{what}; the page says: {self.text('body')[:2000]}"
-            time.sleep(0.02)
+            time.sleep(0.005)
         return found
 
     def count(self, selector: str) -> int:
@@ -130,6 +132,7 @@ def browser() -> Iterator[Browser]:
     profile = tempfile.mkdtemp(prefix="spigot-browser-")
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
+    options.page_load_strategy = "eager"  # tests wait for what they need
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     made = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
     try:
