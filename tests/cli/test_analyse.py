@@ -86,6 +86,7 @@ def test_gold_sentences_are_found_in_the_runs(trained, files, tmp_path, capsys):
 
     assert "has dev, id, ood, train; choose one with --part" in failure(capsys, trained, twin, "--part", "brown")
     assert "both the file" in failure(capsys, trained, twin, files["gold"], "--part", "id")
+    assert "--format sst is about a gold FILE" in failure(capsys, trained, twin, "--format", "sst")
     write([replace(sentence, graph=Graph()) for sentence in read(twin / "gold.id.jsonl")], twin / "gold.id.jsonl")
     assert "have different graphs; name the gold FILE" in failure(capsys, trained, twin, "--part", "id")
     (twin / "gold.id.jsonl").write_text((twin / "gold.ood.jsonl").read_text())

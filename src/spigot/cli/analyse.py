@@ -76,8 +76,9 @@ def analyse(
     skipped = Skipped()
     hook = skipped if skip_bad else None
     if file is None:
+        if format is not None:
+            raise ValueError(f"--format {format} is about a gold FILE, and none is given; add one, or leave it out.")
         file, gold = _kept(systems, part or "dev")
-        format = None
     else:
         gold = read_gold(file, format, enhanced=graph, skip_bad=hook)
     if trees is not None:
