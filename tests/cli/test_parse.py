@@ -207,6 +207,22 @@ def test_mistakes(
     assert message in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [
+        ("stdin", "standard input is closed; give a FILE to read."),
+        ("stdout", "standard output is closed; give a file to write, with --out."),
+    ],
+)
+def test_closed_streams(
+    trained: Path, stream: str, message: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, stream, None)
+        assert _parse(trained) == 1
+    assert capfd.readouterr().err == f"spigot: {message}\n"
+
+
 def test_what_a_system_has_not(
     monkeypatch: pytest.MonkeyPatch, trained: Path, text: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

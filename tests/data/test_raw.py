@@ -256,8 +256,10 @@ def test_undecodable_bytes_are_named() -> None:
     decoder.feed(b"caf\xe2\x82")
     with pytest.raises(FormatError, match=r"notes\.txt:3: byte 0xe2, byte 14 of the input, is not UTF-8"):
         decoder.feed(b"(")
-    with pytest.raises(FormatError, match="UTF-16"):
-        Decoder("x").feed("hi".encode("utf-16"))
+    for coding in ("utf-16", "utf-16-le", "utf-16-be"):
+        with pytest.raises(FormatError, match="x:1: UTF-16, not UTF-8; convert it"):
+            Decoder("x").feed("\nhi".encode(coding))
+    assert Decoder("x").feed(b"\0\0\0a\0b\0c") == "\0\0\0a\0b\0c"
     unfinished = Decoder("x")
     unfinished.feed(b"a\xc3")
     with pytest.raises(FormatError, match="byte 2 of the input"):

@@ -89,6 +89,10 @@ def parse(
     for path in sources:
         if path != _STREAM:
             require(path)
+        elif sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] # so it is with <&-
+            raise ValueError("standard input is closed; give a FILE to read.")
+    if out == _STREAM and sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] # so it is with >&-
+        raise ValueError("standard output is closed; give a file to write, with --out.")
     style = _style(out, to)
     if out != _STREAM:
         check_target(out)

@@ -1,6 +1,7 @@
 """Bytes that arrive piece by piece as text, with the place of what cannot be text."""
 
 import codecs
+import re
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -8,6 +9,9 @@ from spigot.data.files import FormatError
 
 Errors: TypeAlias = Literal["strict", "replace"]
 """What to do about bytes that are no text: complain, or put U+FFFD in their place."""
+
+# With its mark, or without: every other byte of what is mostly ASCII is 0.
+_UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|(?:[^\0]\0){2}|(?:\0[^\0]){2}", re.DOTALL)
 
 
 @dataclass
@@ -54,7 +58,7 @@ or have such bytes replaced (--errors replace).
         return self._decode(b"", True)
 
     def _decode(self, piece: bytes, final: bool) -> str:
-        if not self._bytes and self.errors == "strict" and piece[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        if not self._bytes and self.errors == "strict" and _UTF_16.match(piece):
             raise FormatError(self.name, 1, "UTF-16, not UTF-8; convert it to UTF-8.")
         waiting = len(self._decoder.getstate()[0])
         try:
