@@ -116,6 +116,13 @@ def test_numbers_are_those_of_the_runs(page: Page, runs: list[Path]) -> None:
         ]
 
 
+def test_what_is_rounded_to_zero_has_no_sign(page: Page) -> None:
+    cells = [cell for table in tables(page, "-changes-1").values() for row in table.rows for cell in row.cells]
+    words = {word.strip("()") for cell in cells for word in (cell.text, *cell.detail.split())}
+    assert any(word.startswith(("+", "−")) for word in words)
+    assert not {"+0.0", "−0.0", "+0.00", "−0.00"} & words
+
+
 def test_intervals_are_those_of_the_bootstrap(page: Page, runs: list[Path]) -> None:
     gold, predicted = (list(read(runs[1] / name)) for name in ("gold.id.jsonl", "predictions.id.sdp"))
     expected = interval(graph_counts(gold, predicted), samples=SAMPLES)

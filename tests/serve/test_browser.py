@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from spigot.data.conventions import Conventions
 from spigot.report.page import render, write
 from spigot.report.runs import report
 from spigot.serve import Server, System, open_systems
@@ -33,8 +34,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(systems: list[System], run: Path) -> Iterator[Server]:
-    """A server with that run, and systems that know nothing."""
-    with Server([*open_systems([run]), *systems], port=0, limits=LIMITS) as made, made.running():
+    """A server with that run, systems that know nothing, and one whose data have hyphens within words."""
+    uncut = System("uncut", systems[0].parser)
+    vars(uncut)["conventions"] = Conventions(hyphens=False)  # in place of what its vocabulary says
+    with Server([*open_systems([run]), *systems, uncut], port=0, limits=LIMITS) as made, made.running():
         yield made
 
 
@@ -176,6 +179,18 @@ def test_two_systems_side_by_side_and_in_one(page):
     page.choose("#second", "")
     page.wait_for(".panel", 1)
     page.wait_for(".drawing .arc.new", 0)
+
+
+def test_constraints_go_when_another_system_cuts_other_words(page, site):
+    demands = '[[0,0,1,0,1,"","root","The"],[0,0,1,1,5,"","The","cat"]]'
+    visit(page, site, text="The far-off cat", c=demands)
+    drawn(page, "The far - off cat")
+    page.wait_for(".chips .force", 2)
+    page.choose("#first", "uncut")
+    drawn(page, "The far-off cat")
+    page.wait_for(".chips .force", 1)
+    assert page.text(".chips .force").split("\n")[1] == "root → The"
+    assert heads(page)[1] == 0
 
 
 def test_a_graph_arc_changes_the_class(page, site):

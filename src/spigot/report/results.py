@@ -309,6 +309,8 @@ def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) ->
             phase_rows.append(TableRow(f"{system.name}: {PHASES.get(phase, phase)}", cells, system.series))
     heads = ["", "training time", "sentences", "sentences/s", "tokens/s", "parsing sentences/s", "parsing tokens/s"]
     about = "Training time includes scoring the development data after each epoch."
+    if any(len(system.runs) > 1 for system in experiment.systems):
+        about += " Of several seeds, the first."
     if parsing:
         about += " Parsing was timed when this page was made, on the development data, on the machine that made it."
     by_phase = Table(

@@ -203,7 +203,8 @@ def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Cal
             blocks.append(markup)
     if not blocks:
         return None
-    clipped = sorted({norm for each in everyone if (norm := each.parser.config.estimator.max_norm) is not None})
+    configs = [each.parser.config for each in everyone if each.parser.config.is_joint]
+    clipped = sorted({config.estimator.max_norm for config in configs if config.estimator.max_norm is not None})
     prose = [
         "Training sentences, and what the gradient of the end task's loss does to the structure inside, with the "
         "trained parameters. The circle is the structure that went forward (ẑ), the cross is where the step of the "

@@ -1,7 +1,5 @@
 """What a browser can fetch, held in memory from the start."""
 
-import base64
-import hashlib
 import re
 from dataclasses import dataclass
 from importlib.resources import files
@@ -9,6 +7,7 @@ from importlib.resources import files
 from spigot.report.arcs import STYLE, legend
 from spigot.report.figure1 import figure1_interactive
 from spigot.report.figures import theme
+from spigot.report.page import fingerprint
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SCRIPT = re.compile(r"<script(?![^>]*\btype=[\"']?application/)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
@@ -79,9 +78,5 @@ def _figure1() -> str:
 
 def _inline_policy(html: str) -> str:
     """A policy that lets exactly the scripts of this page run."""
-    scripts = " ".join(f"'sha256-{_digest(script)}'" for script in _SCRIPT.findall(html)) or "'none'"
+    scripts = " ".join(map(fingerprint, _SCRIPT.findall(html))) or "'none'"
     return f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; {_SAME}"
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
