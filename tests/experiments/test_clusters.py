@@ -121,7 +121,7 @@ def test_spread_of_one_seed_is_zero():
 
 
 def test_the_page_tells_what_came_out():
-    settings = replace(TINY, clusters=(3, 4))
+    settings = replace(TINY, clusters=(3, 4), epochs=1, train=60, test=40)
     page = cluster_page(settings, list(run(settings)))
     titles = [section.title for section in page.sections]
     assert titles == ["K = 3 clusters", "K = 4 clusters", "Who chose what", "How to read this"]

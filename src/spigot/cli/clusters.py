@@ -1,5 +1,6 @@
 """`spigot clusters`: what the estimators do on a problem with one hidden choice."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,11 +58,12 @@ def clusters(
                 describe=lambda epoch: f"K = {epoch.clusters:<3} {epoch.contender:<20}",
             )
         )
-    write(render(cluster_page(settings, records)), out)
     if as_json:
         print_json(experiment.as_json(settings, records))
     else:
         _print_results(experiment.summarise(records), settings)
+    sys.stdout.flush()  # whatever becomes of the page
+    write(render(cluster_page(settings, records)), out)
     say(f"The report is in {out.resolve()}")
 
 
