@@ -27,6 +27,10 @@ class DrawnArc:
         label: What is written on it.
         mark: How it compares.
         note: What is shown when it is pointed at, for example its score.
+
+    Example:
+        >>> DrawnArc(2, 1, "ARG1").mark
+        'plain'
     """
 
     start: int

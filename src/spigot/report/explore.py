@@ -52,6 +52,23 @@ def answers(system: System, parser: Parser, gold: Sequence[Sentence]) -> Answers
         system: The system.
         parser: Its first run, loaded.
         gold: The sentences.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Arc, Graph
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> from spigot.report.material import Run
+        >>> config = make_config({"data": {"tags": "columns"}})
+        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab = Vocab.of([rain])
+        >>> parser = Parser(config, vocab, joint_model(config, vocab))
+        >>> mine = answers(System("SPIGOT", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
+        >>> mine.found[0].forms, mine.pace.tokens
+        (('Rain', 'fell'), 2)
+        >>> [judged.changed for judged in judge(mine, mine)]
+        [False]
     """
     config = parser.config
     if config.is_latent and config.intermediate == "semantics":

@@ -44,6 +44,10 @@ class Panel:
         z: Where the step starts.
         stepped: $\\hat p = \\hat z - \\eta \\nabla L$.
         projected: $\\tilde z$, its projection onto $\\mathcal P$.
+
+    Example:
+        >>> Panel("a", ((0.0, 0.0),), ((0.0, 0.0), (1.0, 0.0)), (0.0, 0.0), (2.0, 0.0), (1.0, 0.0)).projected
+        (1.0, 0.0)
     """
 
     title: str

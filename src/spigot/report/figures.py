@@ -59,6 +59,10 @@ class Curve:
         spread: Half the height of the band around it.
         series: Its colour and its identity: the same number in another chart or table means the same thing.
         dashed: For bounds and floors.
+
+    Example:
+        >>> Curve("SPIGOT", [1, 2], [0.5, 0.75], [0.0, 0.1], series=0).dashed
+        False
     """
 
     name: str

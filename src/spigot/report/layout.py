@@ -23,6 +23,10 @@ class Span(NamedTuple):
         start: The word it leaves, counted from 1; 0 for a root or top.
         end: The word it arrives at.
         label: The width of its label.
+
+    Example:
+        >>> Span(2, 1, label=20.5).end
+        1
     """
 
     start: int
@@ -41,6 +45,10 @@ class Metrics:
         room: What an arc needs beside its label.
         widest: The most that a word is widened for the ends of its arcs.
         whole: Whether places are whole numbers.
+
+    Example:
+        >>> Metrics(gap=9, port=5.5, spread=8, room=15).widest
+        inf
     """
 
     gap: float
@@ -59,6 +67,10 @@ class Line(NamedTuple):
         start: Where its first leg stands.
         end: Where its arrow points at.
         label: The middle of its label.
+
+    Example:
+        >>> Line(level=2, start=10.0, end=50.0, label=30.0).level
+        2
     """
 
     level: int
@@ -77,6 +89,10 @@ class Layout:
         cells: The room of each word: its own, or more for the ends of its arcs.
         above: The arcs above the words, in the order they were given.
         below: The arcs below them.
+
+    Example:
+        >>> Layout(40.0, (10.0, 30.0), (20.0, 20.0), (Line(1, 10.0, 30.0, 20.0),), ()).height
+        (1, 0)
     """
 
     width: float

@@ -24,6 +24,10 @@ class Picture:
     Attributes:
         svg: An `<svg>` element.
         caption: What it shows; also its text for those who cannot see it.
+
+    Example:
+        >>> Picture("<svg></svg>", "Nothing.").caption
+        'Nothing.'
     """
 
     svg: str
@@ -39,6 +43,10 @@ class Cell:
         detail: Printed smaller behind it.
         share: Length of the bar under it, from 0 to 1.
         best: Whether to print it bold.
+
+    Example:
+        >>> Cell("84.58", "± 0.24", best=True).detail
+        '± 0.24'
     """
 
     text: str
@@ -56,6 +64,10 @@ class TableRow:
         cells: Its numbers.
         series: Its colour in the charts, or `None`.
         aside: Set apart, for bounds and floors.
+
+    Example:
+        >>> TableRow("SPIGOT", [Cell("84.58")], series=2).aside
+        False
     """
 
     name: str
@@ -75,6 +87,10 @@ class Table:
         note: How to read it, below it.
         narrow: Whether several such tables may stand side by side.
         stacked: Whether the details of cells stand below their numbers instead of behind them.
+
+    Example:
+        >>> len(Table(["", "LF"], [TableRow("SPIGOT", [Cell("84.58")])]).rows)
+        1
     """
 
     columns: Sequence[str]
@@ -101,6 +117,10 @@ class Section:
         notes: Small print, plain text.
         keys: What the colours of its pictures stand for: names and numbers of series.
         key: Its name in links to it; a section with one is listed at the top of the page.
+
+    Example:
+        >>> Section("Results", table=Table(["", "LF"], [], "Graphs")).all_tables()[0].title
+        'Graphs'
     """
 
     title: str
@@ -133,6 +153,10 @@ class Page:
         styles: Style sheets beside that of every page.
         scripts: What runs in the page; nothing else does.
         data: Values for the scripts, found by the name of their element.
+
+    Example:
+        >>> Page("A title", "A lead.", [Section("Results")]).sections[0].title
+        'Results'
     """
 
     title: str

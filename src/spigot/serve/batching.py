@@ -13,7 +13,12 @@ Result = TypeVar("Result")
 
 
 class Busy(RuntimeError):
-    """There is no room to wait in, or the answer took too long: try again later."""
+    """There is no room to wait in, or the answer took too long: try again later.
+
+    Example:
+        >>> str(Busy("try again soon."))
+        'try again soon.'
+    """
 
 
 @dataclass(eq=False)

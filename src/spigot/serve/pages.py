@@ -22,6 +22,10 @@ class Resource:
         kind: Its media type.
         body: Its bytes.
         policy: What a browser may do with it: its Content-Security-Policy; nothing if empty.
+
+    Example:
+        >>> Resource("text/plain", b"rain").policy
+        ''
     """
 
     kind: str

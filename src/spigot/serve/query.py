@@ -60,6 +60,10 @@ class Refused(Exception):
     Attributes:
         status: The code of HTTP for it.
         reason: Why, in one sentence.
+
+    Example:
+        >>> Refused(413, "this is too much.").status
+        413
     """
 
     def __init__(self, status: int, reason: str) -> None:
@@ -77,6 +81,10 @@ class Query:
         constraints: What must and must not be in the structures of each sentence.
         top: How many heads to list for each word.
         draw: Whether to draw what was found: for a page, or as files of their own.
+
+    Example:
+        >>> Query((Sentence(("Rain",)),), ("spigot",), (None,)).draw
+        'no'
     """
 
     sentences: tuple[Sentence, ...]

@@ -38,6 +38,10 @@ class About:
         classes: Its classes, in the order of the probabilities.
         class_names: What to call them.
         tagger: Whether it finds the tags it needs by itself.
+
+    Example:
+        >>> About("rain", "tiny", "parsing", "spigot", ("graph",), ("graph",), ("ARG1",), (), (), True).gives
+        ('graph',)
     """
 
     name: str
