@@ -152,6 +152,13 @@ def test_a_system_that_fails_is_shown_and_the_others_go_on(out, capsys):
     assert "sentences of pipeline-0 ste-0<" in (out / "report.html").read_text(encoding="utf-8")
 
 
+def test_json_tells_when_all_fail(out, capsys):
+    (out / "fail-neurboparser").touch()
+    assert cli.main(["demo", "--out", str(out), "--systems", "neurboparser", "--json", *SIZES]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["runs"], found["report"], found["failed"]) == ([], None, {"neurboparser-0": "The loss is nan."})
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

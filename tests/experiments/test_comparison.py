@@ -272,7 +272,7 @@ def test_steps_are_followed_as_they_come(tmp_path):
     assert progress.dev == {"LF": 50.0}
     assert first < progress.done < progress.work
     with file.open("a") as more:  # the rest of the line, and the end
-        more.write('ch": 1}\n' + line("joint", epochs, 4, "semantics", 1.0, dev={"LF": 60.0}, best=True))
+        more.write('ch": 1}\n' + "null\n[]\n" + line("joint", epochs, 4, "semantics", 1.0, dev={"LF": 60.0}, best=True))
     follower.update()
     assert (progress.place, progress.dev) == ("scoring", {"LF": 60.0})
     assert 0.8 < progress.share < 1
@@ -349,13 +349,17 @@ def test_table_1_is_what_the_scorer_says(runs):
             assert cells["UAS"].mean == pytest.approx(score_trees(gold, predicted).uas)
 
 
-def test_table_3_divides_the_sentences_by_their_trees(runs):
+def test_table_3_divides_the_sentences_by_their_trees(runs, tmp_path):
     analysis = outcome(runs, samples=50).analysis
     assert analysis is not None
     groups = {group.name: group for group in analysis.groups}
     assert (groups["same"].sentences, groups["different"].sentences) == (4, 4)
     assert groups["different"].scores["UAS"].difference == pytest.approx(0.2)
     assert outcome({"spigot": runs["spigot"]}, samples=50).analysis is None
+    # Only runs of the same seed belong together, whichever of them failed.
+    other = make_run(tmp_path / "pipeline-1", [NO_ARC] * 8)
+    assert outcome({**runs, "pipeline": [other]}, samples=50).analysis is None
+    assert outcome({**runs, "pipeline": [other, *runs["pipeline"]]}, samples=50).analysis == analysis
 
 
 def test_several_seeds_give_mean_and_deviation(runs, tmp_path):

@@ -204,6 +204,7 @@ def test_steps_are_read_as_they_come(tmp_path):
         steps.update()
         assert (steps.place, steps.measure, steps.score) == ("joint 1 (3/4)", "", None)  # another phase, no score yet
         file.write(line("joint", 1, {"LF": 60.0, "UAS": 91.0}, True)[-20:])
+        file.write("{}\nnull\n[]\n")  # nothing that a training writes
         file.write(line("joint", 2, {"LF": 64.0, "UAS": 90.0}, True) + line("joint", 3, {"LF": 62.0, "UAS": 92.0}))
     steps.update()
     assert (steps.place, steps.measure, steps.score, steps.epoch) == ("joint 3", "LF", 64.0, 2)
@@ -354,6 +355,9 @@ def test_other_settings_are_refused(file, trainer, tmp_path):
         known_results(plan_sweep(file, over=over, overrides={"semantics.mlp": 6}), out)
     with pytest.raises(ValueError, match=r"holds another sweep, with trials such as eta=2,seed=0"):
         known_results(plan_sweep(file, over={"estimator.eta": [1]}, overrides={"semantics.mlp": 5}), out)
+    (out / "eta=1,seed=0" / "scores.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"scores.json is damaged \(.*\); write it again with spigot train --resume"):
+        known_results(plan_sweep(file, over=over, overrides={"semantics.mlp": 5}), out, tests=True)
     (out / "sweep.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match=r"sweep.json is damaged"):
         known_results(plan_sweep(file, over=over, overrides={"semantics.mlp": 5}), out)

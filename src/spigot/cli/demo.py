@@ -110,21 +110,20 @@ def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: boo
     failed = {progress.trial.name: progress.reason for progress in known if progress.status == "failed"}
     runs = {system: [run for run in folders if run.name not in failed] for system, folders in plan.runs(folder).items()}
     finished = [run for folders in runs.values() for run in folders]
-    if finished:
-        found = outcome(runs)
-        if not as_json:
-            print_outcome(found)
-            sys.stdout.flush()
-        report, is_written = folder / REPORT, False
-        try:
-            _write_report(finished, report)
-            is_written = True
-        finally:  # whatever becomes of the report, the results are there
-            if as_json:
-                seconds = {progress.trial.name: progress.seconds for progress in known}
-                about = {"folder": folder, "report": report if is_written else None, "runs": finished}
-                about |= {"failed": failed, "seconds": seconds}
-                print_json({**about, "remarks": remarks(found), "results": found})
+    found = outcome(runs)
+    if finished and not as_json:
+        print_outcome(found)
+        sys.stdout.flush()
+    report = None
+    try:
+        if finished:
+            report = _write_report(finished, folder / REPORT)
+    finally:  # whatever becomes of the report, the results are there
+        if as_json:
+            seconds = {progress.trial.name: progress.seconds for progress in known}
+            about = {"folder": folder, "report": report, "runs": finished, "failed": failed, "seconds": seconds}
+            print_json({**about, "remarks": remarks(found), "results": found})
+    if report is not None:
         say(f"The report is in {report.resolve()}")
         _say_next(finished, runs)
     if failed:
@@ -135,7 +134,7 @@ def _finish(plan: "Plan", folder: Path, known: "list[Progress]", *, as_json: boo
         )
 
 
-def _write_report(runs: list[Path], path: Path) -> None:
+def _write_report(runs: list[Path], path: Path) -> Path:
     from rich.console import Console
 
     from spigot.report.page import render, write
@@ -149,6 +148,7 @@ def _write_report(runs: list[Path], path: Path) -> None:
             told=lambda what: None if status is None else status.update(f"writing the report: {what}"),
         )
         write(render(page), path)
+    return path
 
 
 def _say_next(finished: list[Path], runs: dict[str, list[Path]]) -> None:

@@ -118,7 +118,7 @@ class Follower:
         if self._tail.is_anew:
             self._forget()
         for line in lines:
-            with suppress(ValueError, KeyError, StopIteration):  # a line cut short by a crash
+            with suppress(ValueError, LookupError, TypeError, StopIteration):  # a line that a crash spoilt
                 self._see(json.loads(line))
 
     def _see(self, step: dict[str, Any]) -> None:

@@ -103,8 +103,8 @@ class Outcome:
         sentences: How many sentences each test set has.
         rows: Table 1.
         differences: Between some of its rows.
-        analysis: Pipeline (A) and SPIGOT (B) of the first seed on the development data, as in Table 3; `None` without
-            both.
+        analysis: Pipeline (A) and SPIGOT (B) of the first seed that both have, on the development data, as in Table 3;
+            `None` without one.
 
     Example:
         >>> Outcome({}, (), (), None).rows
@@ -235,7 +235,9 @@ def _cell(seeds: Sequence[Counts], samples: int) -> Cell:
 
 
 def _table_3(runs: Mapping[str, Sequence[Path]], samples: int) -> Analysis | None:
-    if "pipeline" not in runs or "spigot" not in runs:
+    seeds = [{run.name.rpartition("-")[2]: run for run in runs.get(system, ())} for system in ("pipeline", "spigot")]
+    shared = [seed for seed in seeds[0] if seed in seeds[1]]  # some training may have failed
+    if not shared:
         return None
-    (gold, pipeline), (_, spigot) = (answers(runs[system][0], "dev") for system in ("pipeline", "spigot"))
+    (gold, pipeline), (_, spigot) = (answers(found[shared[0]], "dev") for found in seeds)
     return analyse(gold, pipeline, spigot, samples=samples)

@@ -181,7 +181,7 @@ class Steps:
         for number, line in enumerate(lines, 1):
             # There may be a hundred thousand steps; only ends of epochs matter, and where the training is now.
             if number == len(lines) or b'"dev": null' not in line:
-                with suppress(ValueError):  # a line cut short by a crash
+                with suppress(ValueError, LookupError, TypeError):  # a line that a crash spoilt
                     self._see(json.loads(line))
 
     def _see(self, step: dict[str, Any]) -> None:

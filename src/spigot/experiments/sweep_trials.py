@@ -154,8 +154,13 @@ def _take_steps(result: Result, steps: Steps) -> None:
 
 def _test_scores(path: Path) -> dict[str, float]:
     """The main number of every test set, in per cent."""
+    try:
+        parts = json.loads(path.read_bytes())
+    except ValueError as error:
+        again = f"spigot train --resume {path.parent}"
+        raise ValueError(f"{path} is damaged ({error}); write it again with {again}.") from None
     found = {}
-    for name, part in json.loads(path.read_bytes()).items():
+    for name, part in parts.items():
         if name.split()[0] != "dev" and isinstance(part, dict):
             labelled = part.get("labelled")
             share = labelled["f1"] if isinstance(labelled, dict) else part.get("uas", part.get("accuracy"))
