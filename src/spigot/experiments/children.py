@@ -42,6 +42,13 @@ class Training(Protocol):
         status: How far it is.
         reason: Why it failed, in one sentence.
         seconds: How long it has been trained.
+
+    Example:
+        >>> from spigot.config import Config
+        >>> from spigot.experiments.sweep_results import Result
+        >>> training: Training = Result(Trial("eta=0.1,seed=0", {"estimator.eta": 0.1}, 0, Config()))
+        >>> training.status
+        'waiting'
     """
 
     @property
