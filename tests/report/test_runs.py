@@ -308,6 +308,17 @@ def test_bad_runs_are_named_in_one_sentence(runs: list[Path], tmp_path: Path) ->
     (unfinished / "scores.json").write_text("{")
     with pytest.raises(ValueError, match=r"scores\.json is damaged"):
         report([unfinished])
+    (unfinished / "scores.json").write_text('{"dev": null}')
+    with pytest.raises(ValueError, match=r"scores\.json is damaged \(it is no object of objects\)"):
+        report([unfinished])
+    (unfinished / "scores.json").write_text('{"dev": {"labelled": {"f1": 0.5}}}')
+    with pytest.raises(ValueError, match=r"scores\.json has no UF of dev; write it again"):
+        report([unfinished], sentences=0)
+    for name in ("steps.jsonl", "times.jsonl"):
+        odd = copied(runs[1], tmp_path / name)
+        (odd / name).write_text('{"phase": "joint"}\n')
+        with pytest.raises(ValueError, match=rf"{name} is damaged; restore it"):
+            report([odd], sentences=0)
     with pytest.raises(FileNotFoundError, match=r"is no run folder: it has no config\.toml"):
         report([tmp_path])
     with pytest.raises(ValueError, match="is given twice"):

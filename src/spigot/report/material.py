@@ -1,6 +1,7 @@
 """What a report is made from: run folders, read and sorted into experiments and their systems."""
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,6 +32,11 @@ NAMES = {
 
 _SAME = ("seed", "name", "data.root", "training.save_seconds", "training.syntax_from", "training.semantics_from")
 _UNSHOWN = ("sweep", "data.obtain")
+_LINES = {
+    checkpoint.STEPS: {"phase", "task", "epoch", "step", "of", "loss", "sentences", "tokens", "dev"},
+    checkpoint.TIMES: {"phase", "epoch", "seconds"},
+}
+"""What each line of a file must say."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,13 @@ class Run:
         if not path.exists():
             return []
         try:
-            return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            whole = all(isinstance(line, dict) and line.keys() >= _LINES[name] for line in lines)
         except ValueError:
-            raise ValueError(f"{path} is damaged; restore it, or leave {self.path} out of the report.") from None
+            lines, whole = [], False
+        if not whole:
+            raise ValueError(f"{path} is damaged; restore it, or leave {self.path} out of the report.")
+        return lines
 
     @cached_property
     def seconds(self) -> float | None:
@@ -183,12 +193,16 @@ def read_run(path: Path) -> Run:
     if not scores.exists():
         raise FileNotFoundError(
             f"{path} has no {checkpoint.SCORES}: its training has not finished. Finish it with spigot train --resume "
-            f"{path}, or leave it out."
+            f"{shlex.quote(str(path))}, or leave it out."
         )
     try:
         found = json.loads(scores.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or not all(isinstance(part, dict) for part in found.values()):
+            raise ValueError("it is no object of objects")
     except ValueError as error:
-        raise ValueError(f"{scores} is damaged ({error}); write it again with spigot train --resume {path}.") from None
+        raise ValueError(
+            f"{scores} is damaged ({error}); write it again with spigot train --resume {shlex.quote(str(path))}."
+        ) from None
     return Run(path, checkpoint.read_config(path), found)
 
 

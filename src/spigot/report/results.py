@@ -1,5 +1,6 @@
 """The numbers of a report: results with their intervals, how the trainings went, and how fast."""
 
+import shlex
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -105,9 +106,7 @@ def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> T
     means: dict[tuple[str, str], dict[str, float]] = {}
     rows = []
     for system in experiment.systems:
-        numbers = {
-            key: [key[1].value(run.scores[key[0]]) for run in system.runs if key[0] in run.scores] for key in columns
-        }
+        numbers = {key: [_value(run, *key) for run in system.runs if key[0] in run.scores] for key in columns}
         for (part, measure), values in numbers.items():
             if values:
                 means.setdefault((part, measure.name), {})[system.name] = statistics.fmean(values)
@@ -124,6 +123,16 @@ def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> T
     ]
     heads = [f"{_PARTS.get(part.removesuffix(ending), part.removesuffix(ending))} {m.name}" for part, m in columns]
     return Table(["", *heads], table_rows, title, _reading(experiment, measures, table_rows), stacked=True)
+
+
+def _value(run: Run, part: str, measure: Measure) -> float:
+    try:
+        return measure.value(run.scores[part])
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"{run.path}: scores.json has no {measure.name} of {part}; write it again with spigot train --resume "
+            f"{shlex.quote(str(run.path))}."
+        ) from None
 
 
 def _ending(name: str) -> str:

@@ -137,7 +137,7 @@ def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[
         if gold is None:
             notes.append(
                 f"{run.path} has no {run.gold_path('dev').name}, so {system.name} has no part in what follows; write "
-                f"it with spigot train --resume {run.path}."
+                f"it with spigot train --resume {shlex.quote(str(run.path))}."
             )
         elif not (run.path / checkpoint.MODEL).exists():
             notes.append(f"{run.path} has no {checkpoint.MODEL}, so {system.name} has no part in what follows.")
