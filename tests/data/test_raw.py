@@ -65,6 +65,7 @@ def _shown(text: str, **options: bool) -> str:
         ("R&D at AT&T's, and/or I/O", "R&D at AT&T 's , and / or I/O"),
         ("the U.S. and e.g. a Ph.D. in notes.txt", "the U.S. and e.g. a Ph.D. in notes.txt"),
         ("in /usr/lib/x.so, C:\\docs\\a.doc, and ~/a/b.", "in /usr/lib/x.so , C:\\docs\\a.doc , and ~/a/b ."),
+        ("v1.2.3 of 2020-01-05T10:30:00Z", "v1.2.3 of 2020-01-05T10:30:00Z"),
         ("’Tis rock 'n' roll, 'bout 5 o'clock, y'all", "’T is rock 'n' roll , 'bout 5 o'clock , y'all"),
         ("👍🏽 👩\u200d👩\u200d👧🇳🇴 1\ufe0f\u20e3", "👍🏽 👩\u200d👩\u200d👧 🇳🇴 1\ufe0f\u20e3"),
         ("cafe\u0301s (\u0301", "cafe\u0301s (\u0301"),
@@ -104,6 +105,8 @@ def test_tokens_in_the_manner_of_the_penn_treebank() -> None:
         ("He lives on Main St. They don't. See St. Ives.", "He lives on Main St . | They do n't . | See St. Ives ."),
         ("Poe et al. say so. So do Lee et al. We do not.", "Poe et al. say so . | So do Lee et al . | We do not ."),
         ("I. Birds\n\nIV. Fish swim. So did I. Then", "I. Birds | IV . Fish swim . | So did I . | Then"),
+        ("Vol. II is out. See vol. IV, No. I know.", "Vol. II is out . | See vol. IV , No . | I know ."),
+        ("Start\n=====\nIt rained ---\nthen\n\n---\nThe end", "Start ===== | It rained --- then | --- | The end"),
         ("It is over.The next", "It is over . | The next"),
         ("今天下雨。我们走吧！好。", "今 天 下 雨 。 | 我 们 走 吧 ！ | 好 。"),
         ("وصل. ثم ذهب؟ نعم", "وصل . | ثم ذهب ؟ | نعم"),
@@ -221,11 +224,18 @@ def test_sentences_come_as_soon_as_their_line_ends() -> None:
     assert splitter.feed(" goes\non") == []
     assert [s.forms for s in splitter.feed("\r\n\r\n")] == [("It", "goes", "on")]
     assert splitter.feed("\n") == []
+    assert splitter.feed("He went to St.\n") == splitter.feed("Ives of the U.S.\n") == []
+    assert [s.forms[-1] for s in splitter.feed("Army at 5 p.m.\n")] == ["."]
     assert [s.forms for s in splitter.close()] == []
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(["It rained.", "Mr.", "Poe left!", "and so", "on", "\n", "\n\n", " "]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(["It rained.", "Mr.", "Main St.", "Poe left!", "and so", "---", "on", "\n", "\n\n", " "]),
+        max_size=12,
+    )
+)
 def test_haste_finds_the_same_sentences(parts: list[str]) -> None:
     text = " ".join(parts)
     splitter = Splitter(eager=True)

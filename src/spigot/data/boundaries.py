@@ -24,6 +24,8 @@ _BEFORE_WORD = re.compile(r"[^\w\s]*")
 _GLUED = re.compile(r"[a-z]{2,}[.!?]+[A-Z][a-z]|[a-z]{2,}[.!?]+[AI]$|[a-z]{2,}\.[a-z]{2,}")
 _OFTEN_LAST = ("etc", "a.m", "p.m")
 _AFTER_NAMES = ("st", "sr")  # Main St., Bob Sr.; before a name they are titles
+_RULE = re.compile(r"([=*_~#-])\1{2,}")
+_ROMAN = re.compile(r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})(?!\w)(?<!\bI)")
 _ITEM = re.compile(r"\d{1,3}|[^\W\d_]|[IVX]{1,4}")
 
 
@@ -70,7 +72,7 @@ def ends(forms: Sequence[str], spaces: Sequence[str], following: str) -> bool:
     """
     last = forms[-1]
     lines = line_breaks(spaces[-1])
-    if lines > 1 or (lines and _BULLET.fullmatch(following)):
+    if lines > 1 or (lines and (_BULLET.fullmatch(following) or _is_ruled(forms, spaces))):
         return True
     if _adds_nothing(following):
         return False
@@ -93,6 +95,11 @@ def ends(forms: Sequence[str], spaces: Sequence[str], following: str) -> bool:
             return False  # the letter of a list item, or an initial
         return not closed and not bracketed and _ends_with(last[:-1], following)
     return k > 0 and following[0].isupper() and _FACE.fullmatch(last) is not None
+
+
+def _is_ruled(forms: Sequence[str], spaces: Sequence[str]) -> bool:
+    """Whether the last token is a line of its own that underlines a heading, or parts two paragraphs."""
+    return _RULE.fullmatch(forms[-1]) is not None and (len(forms) == 1 or line_breaks(spaces[-2]) > 0)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -140,12 +147,12 @@ def is_numbered(word: str, following: str) -> bool:
     """Whether a full stop between a word and what follows is that of an abbreviation, as in `No. 5` or `Sat. 12`.
 
     Example:
-        >>> is_numbered("No", "5"), is_numbered("No", "Five"), is_numbered("cat", "5")
-        (True, False, False)
+        >>> is_numbered("No", "5"), is_numbered("Vol", "II,"), is_numbered("No", "Five"), is_numbered("cat", "5")
+        (True, True, False, False)
     """
-    if not following[:1].isdecimal():
-        return False
     low = word.lower()
+    if not following[:1].isdecimal():
+        return low in NUMBERED and _ROMAN.match(following) is not None
     return low in NUMBERED or (low in MONTHS and low in WORDS and word[0].isupper())
 
 

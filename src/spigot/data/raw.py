@@ -199,8 +199,10 @@ class Splitter:
         return ends(forms, spaces, following)
 
     def _is_over(self) -> bool:
-        """Whether the sentence ends here whatever comes next."""
-        return self.lines or line_breaks(self._spaces[-1]) > 1 or ends(self._forms, self._spaces, "The")
+        """Whether the sentence ends here if another one may begin: not after an abbreviation that a name may follow."""
+        if self.lines or line_breaks(self._spaces[-1]) > 1:
+            return True
+        return all(ends(self._forms, self._spaces, following) for following in ("The", "Poe"))
 
     def _break_inside(self, stretch: str, tokens: tuple[str, ...], found: list[Sentence]) -> None:
         before = len(self._forms) - len(tokens)
