@@ -136,7 +136,7 @@ def test_the_best_of_a_column_is_marked(page: Page) -> None:
         for column in zip(*(row.cells for row in table.rows), strict=True):
             top = max(float(cell.text) for cell in column)
             assert any(cell.best for cell in column)
-            assert all(float(cell.text) == top for cell in column if cell.best)
+            assert all((float(cell.text) == top) == cell.best for cell in column)
 
 
 @pytest.mark.usefixtures("no_curves")
@@ -239,6 +239,13 @@ def test_the_explorer_has_every_drawing(page: Page, runs: list[Path]) -> None:
         arcs = re.findall(r'data-side="(\w+)" data-start="(\d+)" data-end="(\d+)"', picture)
         assert {" ".join(arc) for arc in arcs} == set(found["notes"][1])
         assert all("score" in note for note in found["notes"][1].values())
+
+
+def test_without_scripts_there_is_one_drawing(page: Page, html: str) -> None:
+    (shown,) = re.findall(r"<noscript>(.*?)</noscript>", html, re.DOTALL)
+    data: Any = page.data["e1-data"]
+    assert shown.count("data-word=") == data["sentences"][0]["length"]
+    assert "<style></style>" not in shown
 
 
 def test_flags_say_what_the_systems_did(page: Page, runs: list[Path]) -> None:

@@ -368,6 +368,24 @@ def _signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
+def still(data: dict[str, Any]) -> str:
+    """The first drawing of an explorer, for readers whose browser runs no scripts: the last system beside gold.
+
+    Args:
+        data: What `explorer` gave.
+
+    Example:
+        >>> made = {"shown": {"0 gold": 0}, "svg": ["<svg><style></style></svg>"]}
+        >>> still({"systems": ["STE"], "styles": "<style>a{}</style>", "sentences": [{"packed": packed(made)}]})
+        '<svg><style>a{}</style></svg>'
+    """
+    if not data["sentences"]:
+        return ""
+    found = json.loads(zlib.decompress(base64.b64decode(data["sentences"][0]["packed"])))
+    picture = found["svg"][found["shown"][f"{len(data['systems']) - 1} gold"]]
+    return picture.replace("<style></style>", data["styles"])
+
+
 def packed(value: object) -> str:
     """Plain values as compressed JSON in letters; the script of the page unpacks them when they are wanted.
 

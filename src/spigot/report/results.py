@@ -150,7 +150,9 @@ def _cell(
     else:
         bounds = _interval(system.first, part.removesuffix(measure.ending), measure, mean)
         detail = "" if bounds is None else f"{100 * bounds[0]:.1f}–{100 * bounds[1]:.1f}"
-    return Cell(f"{100 * mean:.2f}", detail, best=rivals > 1 and mean == best[part, measure.name])
+    text = f"{100 * mean:.2f}"
+    # As printed: of two equal numbers neither is the better one.
+    return Cell(text, detail, best=rivals > 1 and text == f"{100 * best[part, measure.name]:.2f}")
 
 
 def _interval(run: Run, part: str, measure: Measure, value: float) -> tuple[float, float] | None:

@@ -11,7 +11,7 @@ import torch
 import spigot
 from spigot.evaluation.analysis import analyse
 from spigot.report.accounts import account_markup, with_annotation
-from spigot.report.explore import Answers, answers, explorer
+from spigot.report.explore import Answers, answers, explorer, still
 from spigot.report.figure1 import figure1_interactive, figure1_script
 from spigot.report.findings import finding_tables
 from spigot.report.material import Experiment, Run, experiments, read_run
@@ -112,8 +112,8 @@ def _sections(
     if everyone:
         baseline = next((k for k, each in enumerate(everyone) if each.system == experiment.baseline), None)
         if count:
-            data[f"{key}-data"] = explorer(everyone, baseline, count, told)
-            yield _explorer_section(everyone, baseline, key, name)
+            data[f"{key}-data"] = shown = explorer(everyone, baseline, count, told)
+            yield _explorer_section(everyone, baseline, key, name, still(shown))
         if baseline is not None:
             yield from _analysis_sections(everyone, baseline, key, name, told)
         accounts = _account_section(everyone, key, name, told)
@@ -172,7 +172,7 @@ def _analysis_sections(
         )
 
 
-def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str, name: str) -> Section:
+def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str, name: str, picture: str) -> Section:
     parsing = everyone[0].parser.config.task == "parsing"
     markup = (
         environment()
@@ -184,6 +184,7 @@ def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: st
             compared=baseline is not None,
             against=baseline if baseline is not None and not parsing else "gold",
             classes=not parsing,
+            picture=picture,
         )
     )
     prose = "The semantic graph stands above the words, the tree below them, as far as a system has them."
