@@ -281,5 +281,10 @@ def test_lines_come_now_and_then():
     assert place == "attention-0: joint 7/18, LF 76.0, UAS 94.5"
     assert left.startswith("about ")
     assert lines.news(known) == []
-    next(progress for progress in known if progress.status == "running").status = "finished"
+    running = next(progress for progress in known if progress.status == "running")
+    running.is_stopping = True
+    assert running.place == "saving"
+    assert lines.news(known) == ["attention-0: saves its state, unless it is interrupted again"]
+    assert lines.news(known) == []
+    running.status = "finished"
     assert lines.news(known) == ["attention-0: finished, LF 76.0, UAS 94.5, after 14 s"]

@@ -201,6 +201,8 @@ def test_an_interruption_saves_and_the_same_command_goes_on(out, command):
     (out / "hang-neurboparser").touch()
     plan = plan_comparison(out, systems=["neurboparser", "pipeline"])
 
+    places = []
+
     def interrupted():
         sent = False
         for known in run_comparison(plan, out, processes=2, command=command, pause=0.01):
@@ -208,9 +210,12 @@ def test_an_interruption_saves_and_the_same_command_goes_on(out, command):
             if not sent and hangs and known[0].status == "finished":
                 os.kill(os.getpid(), signal.SIGINT)
                 sent = True
+            places.append(known[1].place)
 
     with pytest.raises(KeyboardInterrupt, match="1 of 2 trainings finished; run the same command again"):
         interrupted()
+    assert places[-1] == "interrupted"
+    assert "saving" in places
     assert "neurboparser-0 saved" in calls(out)
     known = finish(plan, out, command)
     assert {progress.status for progress in known.values()} == {"finished"}

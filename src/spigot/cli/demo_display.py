@@ -196,10 +196,13 @@ class Lines:
         found = []
         for progress in known:
             name, before = progress.trial.name, self._seen.get(progress.trial.name)
-            self._seen[name] = progress.status
-            if progress.status in (before, "waiting"):
+            saves = progress.status == "running" and progress.is_stopping
+            self._seen[name] = state = "saving" if saves else progress.status
+            if state in (before, "waiting"):
                 continue
-            if progress.status == "running":
+            if saves:
+                found.append(f"{name}: saves its state, unless it is interrupted again")
+            elif progress.status == "running":
                 found.append(f"{name}: {'goes on' if progress.before else 'starts'}")
             elif progress.status == "failed":
                 found.append(f"{name}: failed. {progress.reason}")

@@ -76,6 +76,8 @@ def run_comparison(
                     children.start(progress)
                     progress.before = progress.done
             children.heed()
+            for progress in known:
+                progress.is_stopping = bool(children.stopped)
             yield known
             if not children and (children.stopped or not any(progress.status == "waiting" for progress in known)):
                 break

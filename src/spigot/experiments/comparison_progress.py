@@ -38,6 +38,7 @@ class Progress:
         work: What there is to do, in steps of a parser.
         done: How much of that is done.
         before: How much of that was done before `seconds` began to count.
+        is_stopping: Whether it was asked to stop, and saves its state.
 
     Example:
         >>> from spigot.experiments.comparison_plan import plan_comparison
@@ -58,6 +59,7 @@ class Progress:
     work: float = 0.0
     done: float = 0.0
     before: float = 0.0
+    is_stopping: bool = False
 
     def __post_init__(self) -> None:
         self.work = self.work or _START + sum(_phase_work(self.trial.config)) + _FINISH
@@ -72,6 +74,8 @@ class Progress:
         """The phase and the epoch, in words."""
         if self.status != "running":
             return self.status
+        if self.is_stopping:
+            return "saving"
         if not self.phase:
             return "reading"
         last = phases(self.trial.config)[-1]
