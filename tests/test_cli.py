@@ -23,7 +23,8 @@ def test_version_names_the_kernels(capsys):
 def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
-    commands = ("demo", "clusters", "train", "evaluate", "predict", "compare", "tag", "score")
+    commands = ("demo", "train", "sweep", "clusters", "parse", "predict", "tag", "evaluate", "compare", "score")
+    commands += ("serve", "report", "analyse", "diagnose", "draw")
     assert all(command in out for command in commands)
     assert cli.main(["demo", "--help"]) == 0
     assert "--quick" in capsys.readouterr().out
@@ -92,3 +93,10 @@ def test_importing_the_library_stays_light():
     code = f"import sys, torch; before = set(sys.modules); import spigot; print({heavy} & (set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_what_the_system_says_has_no_number():
+    assert cli._message(OSError(28, "No space left on device")) == "no space left on device."
+    assert cli._message(FileNotFoundError(2, "No such file or directory", "a.sdp")) == (
+        "a.sdp: no such file or directory."
+    )

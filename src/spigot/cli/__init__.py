@@ -106,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _message(error: Exception) -> str:
     """What went wrong, in one line; what the system says about a file without its number."""
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror[0].lower()}{error.strerror[1:]}."
+    if isinstance(error, OSError) and error.strerror:
+        said = f"{error.strerror[0].lower()}{error.strerror[1:]}."
+        return said if error.filename is None else f"{error.filename}: {said}"
     return str(error) or type(error).__name__
