@@ -212,8 +212,12 @@ def test_an_interruption_saves_and_the_same_command_goes_on(out, command):
                 sent = True
             places.append(known[1].place)
 
-    with pytest.raises(KeyboardInterrupt, match="1 of 2 trainings finished; run the same command again"):
-        interrupted()
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run with it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt, match="1 of 2 trainings finished; run the same command again"):
+            interrupted()
+    finally:
+        signal.signal(signal.SIGINT, ours)
     assert places[-1] == "interrupted"
     assert "saving" in places
     assert "neurboparser-0 saved" in calls(out)
