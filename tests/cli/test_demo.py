@@ -90,13 +90,26 @@ def test_tables_report_and_what_to_try_next(out, capsys):
     report = out / "report.html"
     assert f"The report is in {report.resolve()}" in printed.err
     commands = [shlex.split(line) for line in printed.err.splitlines() if line.startswith("  spigot ")]
-    assert ["spigot", "serve", str(out / "spigot-0")] in commands
+    assert ["spigot", "serve", str(out / "spigot-0"), "--open"] in commands
     assert ["spigot", "analyse", str(out / "pipeline-0"), str(out / "spigot-0")] in commands
     assert max(map(len, printed.out.splitlines())) <= 80
     assert "\x1b" not in printed.err + printed.out
     html = report.read_text(encoding="utf-8")
     assert html.startswith("<!doctype html>")
     assert "sentences of neurboparser-0 pipeline-0 spigot-0<" in html
+
+
+def test_a_program_that_is_not_on_the_path_is_named_by_its_place(tmp_path, monkeypatch):
+    program = tmp_path / ".venv" / "bin" / "spigot"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert cli.demo._program() == ".venv/bin/spigot"
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert cli.demo._program() == "spigot"
 
 
 def test_the_same_command_again_trains_nothing(out, capsys):

@@ -1,6 +1,7 @@
 """`spigot demo`: the paper's systems side by side on the built-in corpus, in one command."""
 
 import shlex
+import shutil
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -153,15 +154,25 @@ def _write_report(runs: list[Path], path: Path) -> Path:
 
 def _say_next(finished: list[Path], runs: dict[str, list[Path]]) -> None:
     run = _word((runs.get("spigot") or finished[-1:])[0])
+    spigot = _program()
     commands = {
-        f"spigot serve {run}": "type sentences, force and forbid arcs, see what changes",
-        f'echo "The old baker praised the clever pilot." | spigot parse {run}': "plain text in, trees and graphs out",
+        f"{spigot} serve {run} --open": "type sentences, force and forbid arcs, see what changes",
+        f'echo "The old baker praised the clever pilot." | {spigot} parse {run}': "plain text in, trees and graphs out",
     }
     if runs.get("pipeline") and runs.get("spigot"):
-        commands[f"spigot analyse {_word(runs['pipeline'][0])} {run}"] = "what the end task changed in the trees"
+        commands[f"{spigot} analyse {_word(runs['pipeline'][0])} {run}"] = "what the end task changed in the trees"
     say("Next:")
     for command, purpose in commands.items():
         say(f"  {command}\n      {purpose}")
+
+
+def _program() -> str:
+    """How to call this program from here; make leaves it in an environment that need not be active."""
+    mine = Path(sys.argv[0])
+    if shutil.which("spigot") or mine.name != "spigot" or not mine.exists():
+        return "spigot"
+    here = Path.cwd()
+    return _word(mine.relative_to(here) if mine.is_absolute() and mine.is_relative_to(here) else mine)
 
 
 def _word(path: Path) -> str:
