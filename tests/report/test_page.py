@@ -3,9 +3,9 @@
 import base64
 import hashlib
 import json
+import os
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -125,10 +125,10 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     target = tmp_path / "page.html"
     write("old", target)
 
-    def fail(self, other):
+    def fail(source, destination):
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write("new", target)
     assert target.read_text() == "old"

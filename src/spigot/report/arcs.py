@@ -6,6 +6,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from itertools import chain
 from typing import TypeAlias, get_args
 
@@ -220,7 +221,7 @@ _FIRST, _STEP, _TALLEST, _MARGIN = 26, 20, 560, 12
 _HEAD, _ROUND = 7, 11
 
 
-def svg(drawing: Drawing, *, standalone: bool = False) -> str:
+def svg(drawing: Drawing, *, standalone: bool = False, styled: bool = True) -> str:
     """A picture, in its natural size: a page lets wide ones scroll.
 
     Every arc is a group of class `arc` and its mark, with `data-side`, `data-start`, `data-end` and `data-label`, a
@@ -231,6 +232,7 @@ def svg(drawing: Drawing, *, standalone: bool = False) -> str:
         drawing: What to draw.
         standalone: Whether it is to be a file of its own: with its own colours, for light and dark, and with a legend
             if anything is compared.
+        styled: Whether it brings its style sheet; a page that has `STYLE` in its own can do without.
 
     Returns:
         An `<svg>` element.
@@ -270,15 +272,16 @@ def svg(drawing: Drawing, *, standalone: bool = False) -> str:
     return (
         f'<svg class="arcs"{space} width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-_MARGIN} 0 {width:.0f} {height:.0f}" role="group" aria-label="{name}">'
-        f"<style>{style}</style>{body}{legend}</svg>"
+        f"{f'<style>{style}</style>' if styled else ''}{body}{legend}</svg>"
     )
 
 
-def legend(marks: Iterable[Mark] = get_args(Mark)) -> str:
+def legend(marks: Iterable[Mark] = get_args(Mark), *, styled: bool = True) -> str:
     """What the marks mean: a small arc and a few words for each, as HTML that wraps on a narrow screen.
 
     Args:
         marks: Those to explain, for example the ones that occur on a page.
+        styled: Whether it brings its style sheet, see `svg`.
 
     Example:
         >>> legend(["wrong"]).count("<svg"), "found, but wrong" in legend(["wrong"])
@@ -289,7 +292,8 @@ def legend(marks: Iterable[Mark] = get_args(Mark)) -> str:
         f"{MEANINGS[mark]}</span>"
         for mark in marks
     )
-    return f'<div class="arcs-legend"><style>{STYLE}</style>{items}</div>'
+    style = f"<style>{STYLE}</style>" if styled else ""
+    return f'<div class="arcs-legend">{style}{items}</div>'
 
 
 def _spans(arcs: Iterable[DrawnArc]) -> list[Span]:
@@ -313,7 +317,7 @@ def _side(
         attributes = f'data-side="{side}" data-start="{arc.start}" data-end="{arc.end}"'
         yield (
             f'<g class="arc {arc.mark}" {attributes} data-label="{_attribute(arc.label)}" tabindex="0" role="img">'
-            f"<title>{_escape(describe(drawing, arc))}</title>{_bracket(place, caption(arc), base, step)}</g>"
+            f"<title>{escape(describe(drawing, arc))}</title>{_bracket(place, caption(arc), base, step)}</g>"
         )
 
 
@@ -336,7 +340,7 @@ def _bracket(place: Line, written: str, base: float, step: float, *, hit: bool =
         along = f"M{start + ahead * bend} {far}H{end - ahead * bend}"
         label = (round(place.label), far + 4)
     head = f"M{end - 3.5:g} {base + out * _HEAD}h7l-3.5 {-out * _HEAD}z"
-    text = f'<text x="{label[0]}" y="{label[1]}">{_escape(written)}</text>' if written else ""
+    text = f'<text x="{label[0]}" y="{label[1]}">{escape(written)}</text>' if written else ""
     broad = f'<path class="x" d="{along}"/>' if hit else ""
     return f'{broad}<path d="{path}"/><path class="h" d="{head}"/>{text}'
 
@@ -345,9 +349,9 @@ def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, 
     predicates = frozenset(drawing.predicates)
     for number, (word, x) in enumerate(zip(words, placed.centres, strict=True), 1):
         kind = "word predicate" if number in predicates else "word"
-        yield f'<text class="{kind}" data-word="{number}" x="{x:.0f}" y="{line:.0f}">{_escape(word)}</text>'
+        yield f'<text class="{kind}" data-word="{number}" x="{x:.0f}" y="{line:.0f}">{escape(word)}</text>'
         if tags:
-            yield f'<text class="tag" x="{x:.0f}" y="{line + TAG + 3:.0f}">{_escape(tags[number - 1])}</text>'
+            yield f'<text class="tag" x="{x:.0f}" y="{line + TAG + 3:.0f}">{escape(tags[number - 1])}</text>'
 
 
 def _sample(mark: Mark) -> str:
@@ -371,9 +375,5 @@ def _legend_inside(drawing: Drawing, top: float) -> tuple[str, float, float]:
     return "".join(parts), x + _MARGIN, 34 + _MARGIN
 
 
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def _attribute(text: str) -> str:
-    return _escape(visible(text) if text else "").replace('"', "&quot;")
+    return escape(visible(text) if text else "")

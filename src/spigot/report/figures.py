@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 SERIES = (
     ("#3a3f4b", "#d8dce6"),
@@ -23,17 +24,18 @@ SERIES = (
 )
 """Colours of the first, second, ... series: on a light and on a dark page."""
 
+_GROUNDS = {"page": ("#f5f6f9", "#11141a"), "card": ("#ffffff", "#1a1f29")}
 _ROLES = {"ink": ("#1c2230", "#e8ebf2"), "muted": ("#5d6575", "#a2abbd"), "line": ("#dde1ea", "#333a49")}
 
 
 def theme(dark: bool) -> dict[str, str]:
-    """The CSS variables that figures refer to, for a light or a dark page.
+    """The CSS variables of a light or a dark page, and of the figures on it.
 
     Example:
         >>> theme(dark=False)["--ink"], theme(dark=True)["--ink"]
         ('#1c2230', '#e8ebf2')
     """
-    variables = {f"--{role}": pair[dark] for role, pair in _ROLES.items()}
+    variables = {f"--{role}": pair[dark] for role, pair in (_GROUNDS | _ROLES).items()}
     return variables | {f"--series-{i}": pair[dark] for i, pair in enumerate(SERIES)}
 
 
@@ -141,7 +143,7 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shar
     for line in lines:
         for part in ("band", "line"):
             name = f'<g id="{key}-{part}-{line.series}">'
-            title = f"<title>{_escape(line.name)}</title>" if part == "line" else ""
+            title = f"<title>{escape(line.name, quote=False)}</title>" if part == "line" else ""
             svg = svg.replace(name, f'<g class="{part} series-{line.series}">{title}')
     return svg
 
@@ -182,7 +184,3 @@ def _inline(svg: str, colours: dict[str, str], key: str) -> str:
     svg = re.sub(r"font-family: [^;\"]*; ?", "", svg)
     svg = re.sub(r"font: ([^;\"']*?\d+px) [^;\"]*", r"font: \1 system-ui, sans-serif", svg)
     return re.sub(r">\s+<", "><", svg).strip()
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

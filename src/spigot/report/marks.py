@@ -76,9 +76,9 @@ def own_colours() -> str:
         >>> "prefers-color-scheme:dark" in own_colours()
         True
     """
-    light, dark = ({"--card": card, **theme(dark)} for dark, card in ((False, "#ffffff"), (True, "#1a1f29")))
     names = ("--card", "--ink", "--muted", *(f"--series-{i}" for i in (1, 3, 4, 5)))
-    rules = [f"svg.arcs{{{';'.join(f'{name}:{values[name]}' for name in names)}}}" for values in (light, dark)]
+    themes = (theme(dark=False), theme(dark=True))
+    rules = [f"svg.arcs{{{';'.join(f'{name}:{values[name]}' for name in names)}}}" for values in themes]
     return (
         f"{rules[0]}@media (prefers-color-scheme:dark){{{rules[1]}}}.arcs .ground{{fill:var(--card)}}"
         ".arcs .key{font-size:12px;text-anchor:start;fill:var(--muted)}"

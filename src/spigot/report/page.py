@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spigot.data.files import written
 from spigot.report.figures import colour, theme
 
 if TYPE_CHECKING:
@@ -288,9 +289,5 @@ def write(text: str, path: Path) -> None:
         'text'
     """
     check_target(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with written(path) as file:
+        file.write(text.encode())

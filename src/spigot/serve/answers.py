@@ -7,7 +7,7 @@ from typing import Any
 
 from spigot.data.sentence import Sentence
 from spigot.models.inspection import Inspection
-from spigot.report.arcs import STYLE, Drawing, drawing, svg
+from spigot.report.arcs import Drawing, drawing, svg
 
 
 def plain(found: Inspection, classes: Sequence[int] = (), *, top: int = 5) -> dict[str, Any]:
@@ -103,8 +103,7 @@ def draw_pair(first: Inspection, second: Inspection, *, standalone: bool = False
 
 def _svg(whole: Drawing, standalone: bool) -> str:
     """The page has the style of all drawings; its policy lets none bring its own."""
-    drawn = svg(whole, standalone=standalone)
-    return drawn if standalone else drawn.replace(f"<style>{STYLE}</style>", "", 1)
+    return svg(whole, standalone=standalone, styled=standalone)
 
 
 def _comparable(sentence: Sentence, other: Sentence) -> Sentence:

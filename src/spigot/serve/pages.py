@@ -64,7 +64,7 @@ def _filled(text: str, suffix: str) -> bytes:
             text = text.replace(f"/* {name} theme */", colours.strip())
         text += STYLE
     if suffix == ".html":
-        text = text.replace("<!-- legend -->", legend(["new", "gone"]).replace(f"<style>{STYLE}</style>", ""))
+        text = text.replace("<!-- legend -->", legend(["new", "gone"], styled=False))
     return text.encode()
 
 
