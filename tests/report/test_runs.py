@@ -18,7 +18,8 @@ from spigot.data.formats import read, write
 from spigot.evaluation import graph_counts, interval
 from spigot.models.inspection import account
 from spigot.report.accounts import account_drawing, account_markup, estimators
-from spigot.report.explore import Judged, choose, compared
+from spigot.report.answers import Judged
+from spigot.report.explore import choose, compared
 from spigot.report.material import experiments, flat, read_run
 from spigot.report.page import Page, render
 from spigot.report.results import SAMPLES

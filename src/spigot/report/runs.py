@@ -11,7 +11,8 @@ import torch
 import spigot
 from spigot.evaluation.analysis import analyse
 from spigot.report.accounts import account_markup, with_annotation
-from spigot.report.explore import Answers, answers, explorer, still
+from spigot.report.answers import Answers, answers
+from spigot.report.explore import explorer, still
 from spigot.report.figure1 import figure1_interactive, figure1_script
 from spigot.report.findings import finding_tables
 from spigot.report.material import Experiment, Run, experiments, read_run
