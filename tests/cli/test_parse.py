@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
-from spigot.cli import parse as command
 from spigot.data.formats import read
 from spigot.data.raw import detokenise, sentences
 from spigot.data.sentence import Sentence
@@ -226,14 +225,11 @@ def test_closed_streams(
 def test_what_a_system_has_not(
     monkeypatch: pytest.MonkeyPatch, trained: Path, text: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def only_graphs(parser: Parser) -> list[str]:
-        return ["graph"]
-
-    monkeypatch.setattr(command, "given_fields", only_graphs)
+    monkeypatch.setattr(Parser, "gives", ("graph",))
     assert _parse(trained, text, "--to", "conllu") == 1
     assert "has no syntactic parser, so there are no trees to write; use --to jsonl, or add --graph." in (
         capfd.readouterr().err
     )
-    monkeypatch.setattr(command, "is_gold_reader", lambda parser: True)
+    monkeypatch.setattr(Parser, "reads_gold", True)
     assert _parse(trained, text) == 1
     assert "plain text has none" in capfd.readouterr().err

@@ -1,13 +1,13 @@
 """Gold files, and what a trained system or another file says about the same sentences."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import cyclopts
 
-from spigot.cli.console import progress
+from spigot.cli.console import listed, progress
 from spigot.data.conll import ConllSource
 from spigot.data.formats import FormatError, guess, read
 from spigot.data.sentence import Graph, Sentence
@@ -20,6 +20,9 @@ Enhanced: TypeAlias = Annotated[bool, cyclopts.Parameter(name="--graph", negativ
 
 KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
 """What a sentence may be annotated with: the field, and what messages call it."""
+
+OWNERS = {"heads": "syntactic parser", "graph": "semantic parser", "label": "classifier"}
+"""The part of a system that finds each of them."""
 
 
 def has(sentences: Sequence[Sentence], field: str) -> bool:
@@ -89,14 +92,40 @@ def read_answers(
         format: Its format, if the name does not tell.
         enhanced: Whether the enhanced column holds semantic graphs.
         skip_bad: Told of malformed sentences, which are then left out.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "found.conllu"
+        >>> _ = file.write_text("1\\tGo\\t_\\t_\\t_\\t_\\t0\\troot\\t0:root\\t_\\n\\n")
+        >>> [sentence.heads for sentence in read_answers(file, None, enhanced=False, skip_bad=None)]
+        [(0,)]
     """
-    sentences = []
+    return list(stream_answers(path, format, enhanced=enhanced, skip_bad=skip_bad))
+
+
+def stream_answers(
+    path: Path, format: str | None, *, enhanced: bool, skip_bad: Callable[[FormatError], None] | None = None
+) -> Iterator[Sentence]:
+    """The same as `read_answers`, one after the other; what nobody asks for is not read.
+
+    Args:
+        path: The file.
+        format: Its format, if the name does not tell.
+        enhanced: Whether the enhanced column holds semantic graphs.
+        skip_bad: Told of malformed sentences, which are then left out.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "found.txt"
+        >>> _ = file.write_text("Rain fell\\nIt rained\\n")
+        >>> next(stream_answers(file, None, enhanced=False)).forms
+        ('Rain', 'fell')
+    """
     for sentence in read(path, format, skip_bad=skip_bad):
         if isinstance(sentence.source, ConllSource):
             # An enhanced column without any arc is a graph without any, if it is a graph.
             sentence = replace(sentence, graph=(sentence.graph or Graph()) if enhanced else None)
-        sentences.append(sentence)
-    return sentences
+        yield sentence
 
 
 def _is_universal(sentence: Sentence) -> bool:
@@ -169,44 +198,6 @@ def answers(
     return read_answers(source, format_beside(source, file, format), enhanced=enhanced, skip_bad=skip_bad)
 
 
-def scored_fields(parser: "Parser") -> list[str]:
-    """Which annotation a system can be judged by: that of its own parsers, and the classes of a classifier.
-
-    A tree that nobody predicted, as that of a classifier which reads chains, is none of it.
-
-    Args:
-        parser: The system.
-    """
-    model = parser.model
-    found = {
-        "heads": model.syntax is not None,
-        "graph": model.semantics is not None,
-        "label": is_classifier(parser),
-    }
-    return [field for field in KINDS if found[field]]
-
-
-def given_fields(parser: "Parser") -> list[str]:
-    """Which annotation the answers of a system have; the trees that a classifier is given are among it.
-
-    Args:
-        parser: The system.
-    """
-    fields = scored_fields(parser)
-    reads_given = is_classifier(parser) and parser.config.intermediate is None and parser.config.system != "bilstm"
-    return ["heads", *fields] if reads_given else fields
-
-
-def is_classifier(parser: "Parser") -> bool:
-    """Whether a system gives sentences a class."""
-    return parser.config.task == "classification"
-
-
-def is_gold_reader(parser: "Parser") -> bool:
-    """Whether a system reads the right trees."""
-    return is_classifier(parser) and parser.config.classifier.structure == "gold"
-
-
 def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
     """What a system says about sentences whose annotation it does not get to see, as far as it can be judged.
 
@@ -217,7 +208,7 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
     """
     found = parser.parse(map(parser.visible, gold), tagged=tagged)
     sentences = progress(found, "parsing", total=len(gold))
-    if "heads" in scored_fields(parser):
+    if "heads" in parser.finds:
         return list(sentences)
     return [replace(sentence, heads=None, relations=None) for sentence in sentences]
 
@@ -237,12 +228,12 @@ def check_classes(
     Raises:
         ValueError: If there are such classes.
     """
-    if not is_classifier(parser):
+    if not parser.classifies:
         return
     known = parser.vocab.classes
     if format is not None and format.startswith("sst-binary") and len(known) > 2:
         raise ValueError(
-            f"{run} knows the classes {_listed(known)}, and {format} has two that mean something else; read {file} "
+            f"{run} knows the classes {listed(known)}, and {format} has two that mean something else; read {file} "
             f"with --format {format.replace('sst-binary', 'sst')}."
         )
     strange = sorted({sentence.label for sentence in gold if sentence.label is not None}.difference(known))
@@ -252,10 +243,5 @@ def check_classes(
     if format in ("sst", "sst-phrases") and known == (0, 1):
         advice = f"read it with --format {format.replace('sst', 'sst-binary')}"
     raise ValueError(
-        f"{file} has sentences of class {_listed(strange)}, and {run} knows only {_listed(known)}; {advice}."
+        f"{file} has sentences of class {listed(strange)}, and {run} knows only {listed(known)}; {advice}."
     )
-
-
-def _listed(classes: Collection[int]) -> str:
-    *most, last = map(str, classes)
-    return f"{', '.join(most)} and {last}" if most else last

@@ -132,7 +132,11 @@ def print_table(
 
 
 def say(message: str) -> None:
-    """Tell the user something that is not a result, on standard error."""
+    """Tell the user something that is not a result, on standard error.
+
+    Example:
+        >>> say("Stopped.")
+    """
     print(message, file=sys.stderr)
 
 
@@ -193,6 +197,17 @@ def counted(number: int, noun: str) -> str:
         ('1 sentence', '1,200 tokens')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(items: Iterable[object], last: str = "and") -> str:
+    """Some things in a row, at least one, with a word before the last.
+
+    Example:
+        >>> listed([0, 1, 2]), listed(["sdp", "jsonl"], "or"), listed(["text"])
+        ('0, 1 and 2', 'sdp or jsonl', 'text')
+    """
+    *most, end = map(str, items)
+    return f"{', '.join(most)} {last} {end}" if most else end
 
 
 @dataclass

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spigot.cli.answers import KINDS, Enhanced, given_fields, is_gold_reader, read_answers
+from spigot.cli.answers import KINDS, Enhanced, read_answers
 from spigot.cli.console import (
     AsJson,
     Flag,
@@ -96,7 +96,7 @@ def diagnose(
     system = checkpoint.load(run)
     field = _field(system, run)
     other = None if parser is None else checkpoint.load(parser)
-    if other is not None and field not in given_fields(other):
+    if other is not None and field not in other.gives:
         raise ValueError(
             f"{parser} finds no {KINDS[field]}, and {run} finds nothing else; give a --parser that does the same."
         )
@@ -126,8 +126,8 @@ def diagnose(
 
 def _field(parser: "Parser", run: Path) -> "Field":
     """The structures to look at: those that the end model reads, or else those that it finds."""
-    fields = given_fields(parser)
-    if is_gold_reader(parser):
+    fields = parser.gives
+    if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees and has no structures of its own; give a run that has a parser.")
     if "heads" in fields:
         return "heads"
@@ -140,7 +140,7 @@ def _dev_sentences(parser: "Parser", field: "Field", run: Path) -> list[Sentence
     """The development set of the end task, or, of a parser's run, that of the structures in question."""
     from spigot.data.corpus import load_tests
 
-    task = "labels" if parser.config.task == "classification" else {"heads": "trees", "graph": "graphs"}[field]
+    task = "labels" if parser.classifies else {"heads": "trees", "graph": "graphs"}[field]
     sentences = getattr(load_tests(_only_dev(parser.config, task).data, parser.tagger), task).dev
     if not sentences:
         raise ValueError(f"{run} has no development set (data.{task}.dev); name a FILE to look at.")

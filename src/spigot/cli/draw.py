@@ -3,18 +3,16 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 import cyclopts
 
-from spigot.cli.answers import Enhanced, format_beside
+from spigot.cli.answers import Enhanced, format_beside, stream_answers
 from spigot.cli.console import AsJson, FormatName, counted, print_json, say
-from spigot.data.conll import ConllSource
-from spigot.data.formats import read
-from spigot.data.sentence import Graph, Sentence
+from spigot.data.sentence import Sentence
 from spigot.report.arcs import Drawing, drawing, svg
 from spigot.report.page import write
 from spigot.report.terminal import text
@@ -117,7 +115,7 @@ def find(path: Path, sentence: str, format: str | None = None, *, graph: bool = 
     """
     wanted = int(sentence) if sentence.isdecimal() else None
     number = 0
-    for number, found in enumerate(_read(path, format, graph), 1):
+    for number, found in enumerate(stream_answers(path, format, enhanced=graph), 1):
         if number == wanted or (found.id and found.id == sentence):
             return number, found
     has = f"has {counted(number, 'sentence')}" if wanted is not None else f"has no sentence of that name among {number}"
@@ -147,7 +145,7 @@ def counterpart(
         (0,)
     """
     elsewhere = None
-    for place, other in enumerate(_read(path, format, graph), 1):
+    for place, other in enumerate(stream_answers(path, format, enhanced=graph), 1):
         if other.forms == sentence.forms:
             if place >= number:
                 return elsewhere if elsewhere is not None and place > number else other
@@ -165,6 +163,7 @@ def join(sides: Sequence[Sentence]) -> Sentence:
         sides: At least one sentence.
 
     Example:
+        >>> from spigot.data.sentence import Graph
         >>> join([Sentence(("Go",), graph=Graph()), Sentence(("Go",), heads=(0,))]).heads
         (0,)
     """
@@ -198,10 +197,3 @@ def render(drawn: Drawing, to: To, *, terminal: bool = False) -> str:
         return tikz(drawn).removesuffix("\n")
     width = shutil.get_terminal_size().columns if terminal else None
     return text(drawn, width=width, colour=terminal and not os.environ.get("NO_COLOR"))
-
-
-def _read(path: Path, format: str | None, graph: bool) -> Iterator[Sentence]:
-    for sentence in read(path, format):
-        if isinstance(sentence.source, ConllSource):
-            sentence = replace(sentence, graph=(sentence.graph or Graph()) if graph else None)
-        yield sentence

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.answers import KINDS, Enhanced, check_classes, has, kinds, parsed, read_gold, scored_fields
+from spigot.cli.answers import KINDS, OWNERS, Enhanced, check_classes, has, kinds, parsed, read_gold
 from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, use_threads
 from spigot.cli.score import intervals_of, print_scores, score_files
 
@@ -82,17 +82,16 @@ def evaluate(
 
 def _judged(parser: "Parser", gold: "Sequence[Sentence]") -> "list[Sentence]":
     """The right answers to the questions that the system was asked."""
-    other = {field: None for field in KINDS if field not in scored_fields(parser)}
+    other = {field: None for field in KINDS if field not in parser.finds}
     return [replace(sentence, **other) for sentence in gold]
 
 
 def _check_fields(parser: "Parser", gold: "Sequence[Sentence]", run: Path, path: Path) -> None:
     """Complain before the work if the file has nothing that the system can be judged by."""
-    fields = scored_fields(parser)
+    fields = parser.finds
     if any(has(gold, field) for field in fields):
         return
-    owners = {"heads": "syntactic parser", "graph": "semantic parser", "label": "classifier"}
-    lacks = " and ".join(f"no {owner}" for field, owner in owners.items() if field not in fields and has(gold, field))
+    lacks = " and ".join(f"no {owner}" for field, owner in OWNERS.items() if field not in fields and has(gold, field))
     wanted = " or ".join(KINDS[field] for field in fields)
     column = ", or --graph if they are in its enhanced column" if "graph" in fields and has(gold, "heads") else ""
     raise ValueError(f"{run} has {lacks}, and {path} has {kinds(gold)} only; give a file with {wanted}{column}.")

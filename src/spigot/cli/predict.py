@@ -3,25 +3,24 @@
 import itertools
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.answers import KINDS, Enhanced, given_fields, is_classifier
-from spigot.cli.console import Flag, FormatName, Skipped, counted, progress, say, use_threads
+from spigot.cli.answers import KINDS, Enhanced
+from spigot.cli.console import Flag, FormatName, Skipped, listed, progress, say, use_threads
+from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
 from spigot.data.files import Location
 from spigot.data.formats import FORMATS, guess, read, write
 from spigot.data.sdp import SdpSource
 from spigot.data.sentence import Sentence
-from spigot.data.vocab import SPECIAL
 
 if TYPE_CHECKING:
     from spigot.models.parser import Parser
 
-_STREAM = Path("-")
 _EVERYTHING = "jsonl"
 _PLACES = {
     "conllx": ("heads",),
@@ -82,22 +81,24 @@ def predict(
     from spigot.report.page import check_target
     from spigot.training import checkpoint
 
-    for name, path in (("FILE", file), ("--out", out)):
-        if path != _STREAM and str(path).startswith("-"):
-            raise ValueError(f"{path} stands where {name} has its file; give one, or - for the standard streams.")
+    check_names([file], out)
     given = _input_format(file, format)
-    source: Location = sys.stdin.buffer if file == _STREAM else file
-    target: Location = sys.stdout.buffer if out == _STREAM else out
-    if out != _STREAM:
+    source: Location = sys.stdin.buffer if file == STREAM else file
+    target: Location = sys.stdout.buffer if out == STREAM else out
+    if out != STREAM:
         check_target(out)
     parser = checkpoint.load(run)
-    if file == _STREAM and sys.stdin.isatty():
+    if file == STREAM and sys.stdin.isatty():
         say("Reading from the keyboard; end with Ctrl-D on a line of its own.")
     skipped = Skipped()
     sentences = read(source, format, skip_bad=skipped if skip_bad else None)
     first = list(itertools.islice(sentences, 1))
     style = _output_format(given, out, to, first, parser)
-    kept = _kept(style, graph, given_fields(parser), run)
+    if style not in _PLACES:
+        other = listed(_PLACES, "or")
+        raise ValueError(f"the format {style} has no place for what {run} finds; choose another OUT, or --to {other}.")
+    advice = ("write to a .jsonl file", "write to a .sdp file, or add --graph to a .conllu file")
+    kept = kept_fields(parser, run, style, _PLACES, graph=graph, advice=advice)
 
     words = 0
     dropped = {field: None for field in KINDS if field not in kept}
@@ -108,31 +109,23 @@ def predict(
             words += len(sentence)
             yield replace(sentence, **dropped)
 
-    doing, done = ("classifying", "Classified") if is_classifier(parser) else ("parsing", "Parsed")
     started = time.monotonic()
     with use_threads(threads):
-        number = write(progress(found(), doing), target, style)
-    if out == _STREAM:
+        number = write(progress(found(), "classifying" if parser.classifies else "parsing"), target, style)
+    if out == STREAM:
         sys.stdout.flush()
-    seconds = max(time.monotonic() - started, 1e-9)
-    amount = f"{counted(number, 'sentence')}, {counted(words, 'token')}"
-    say(f"{done} {amount}, in {seconds:.1f} s: {words / seconds:,.0f} tokens/s")
-    if _misses_tags(parser, first):
+    say_speed(parser, number, words, time.monotonic() - started)
+    if parser.misses_tags and any(sentence.tags is None for sentence in first):
         say(f"{run} was trained on the tags of its files, and has no tagger for what comes without; see spigot tag.")
     skipped.report()
 
 
-def _misses_tags(parser: "Parser", sentences: Iterable[Sentence]) -> bool:
-    knows_tags = len(parser.vocab.tags) > len(SPECIAL)
-    return parser.tagger is None and knows_tags and any(sentence.tags is None for sentence in sentences)
-
-
 def _input_format(file: Path, format: str | None) -> str:
     """The format of FILE by name; standard input has no name."""
-    if format is None and file == _STREAM:
-        raise ValueError(f"standard input has no name to tell its format; add --format {_either(FORMATS)}.")
+    if format is None and file == STREAM:
+        raise ValueError(f"standard input has no name to tell its format; add --format {listed(FORMATS, 'or')}.")
     if format is not None and format not in FORMATS:
-        raise ValueError(f"--format is {format}; it must be {_either(FORMATS)}.")
+        raise ValueError(f"--format is {format}; it must be {listed(FORMATS, 'or')}.")
     return format or guess(file)
 
 
@@ -140,41 +133,16 @@ def _output_format(given: str, out: Path, to: str | None, first: Iterable[Senten
     """What was asked for, or what the name of OUT stands for, or what has a place for the answers."""
     if to is not None:
         if to not in FORMATS:
-            raise ValueError(f"--to is {to}; it must be {_either(_PLACES)}.")
+            raise ValueError(f"--to is {to}; it must be {listed(_PLACES, 'or')}.")
         return to
     # Both years of SDP have the same suffix; the contents tell them apart.
     if given == "sdp" and any(isinstance(s.source, SdpSource) and not s.source.frames for s in first):
         given = "sdp2014"
-    usual = _EVERYTHING if is_classifier(parser) or given not in _PLACES else given
-    if out == _STREAM:
+    usual = _EVERYTHING if parser.classifies or given not in _PLACES else given
+    if out == STREAM:
         return usual
     try:
         wanted = guess(out)
     except ValueError:
         return usual
     return given if wanted == "sdp" and given == "sdp2014" else wanted
-
-
-def _kept(style: str, graph: bool, given: Collection[str], run: Path) -> list[str]:
-    """Which answers have a place in the output; at least one of them must."""
-    if graph and style != "conllu":
-        raise ValueError(f"--graph is about the enhanced column of CoNLL-U, and {style} has none; leave it out.")
-    if style not in _PLACES:
-        raise ValueError(
-            f"the format {style} has no place for what {run} finds; choose another OUT, or --to {_either(_PLACES)}."
-        )
-    places = [*_PLACES[style], *(["graph"] if graph else [])]
-    kept = [field for field in KINDS if field in places and field in given]
-    if kept:
-        return kept
-    missing = {"heads": "syntactic parser", "graph": "semantic parser", "label": "classifier"}[places[0]]
-    other = ", or add --graph to a .conllu file" if "graph" in given and style == "conllu" else ""
-    suffix = ".sdp" if other else ".jsonl"
-    raise ValueError(
-        f"{run} has no {missing}, so there are no {KINDS[places[0]]} to write; write to a {suffix} file{other}."
-    )
-
-
-def _either(names: Iterable[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} or {last}"

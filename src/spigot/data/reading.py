@@ -16,8 +16,6 @@ from spigot.data.files import FormatError, opened
 from spigot.data.raw import Splitter
 from spigot.data.sentence import Sentence
 
-__all__ = ["Errors", "Reader"]
-
 _BYTES = 1 << 16
 
 

@@ -10,7 +10,7 @@ from spigot.data.batch import collate, encode
 from spigot.data.lemmas import Lemmatiser
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagger import Tagger
-from spigot.data.vocab import Vocab
+from spigot.data.vocab import SPECIAL, Vocab
 from spigot.models.joint import AbstractJoint, Answer
 from spigot.models.syntax import tree_heads
 from spigot.types import Parts
@@ -31,12 +31,45 @@ class Parser:
         >>> parser = Parser(config, vocab, JointParser(config, vocab))
         >>> [len(sentence.heads) for sentence in parser.parse([Sentence(("Rain", "fell")), Sentence(())])]
         [2, 0]
+        >>> parser.finds, parser.misses_tags
+        (('heads', 'graph'), False)
     """
 
     config: Config
     vocab: Vocab
     model: AbstractJoint
     tagger: Tagger | None = None
+
+    @property
+    def classifies(self) -> bool:
+        """Whether it gives sentences a class."""
+        return self.config.task == "classification"
+
+    @property
+    def reads_gold(self) -> bool:
+        """Whether it is built to read the right trees of sentences."""
+        return self.classifies and self.config.classifier.structure == "gold"
+
+    @property
+    def misses_tags(self) -> bool:
+        """Whether it was trained on tags, and has no tagger to find those of plain text."""
+        return self.tagger is None and len(self.vocab.tags) > len(SPECIAL)
+
+    @property
+    def finds(self) -> tuple[str, ...]:
+        """What it finds by itself, and can be judged by: `heads`, `graph`, `label`.
+
+        A tree that nobody predicted, as that of a classifier which reads chains, is none of it.
+        """
+        model = self.model
+        found = {"heads": model.syntax is not None, "graph": model.semantics is not None, "label": self.classifies}
+        return tuple(field for field, is_found in found.items() if is_found)
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """What its answers have: all that it finds, and the trees that a classifier is given."""
+        reads_given = self.classifies and self.config.intermediate is None and self.config.system != "bilstm"
+        return ("heads", *self.finds) if reads_given else self.finds
 
     def parse(self, sentences: Iterable[Sentence], *, tokens: int = 2048, tagged: bool = False) -> Iterator[Sentence]:
         """The same sentences in the same order, with the system's trees, graphs and classes: whatever it finds.
@@ -63,8 +96,7 @@ class Parser:
 
     def visible(self, sentence: Sentence) -> Sentence:
         """What the system may look at: no annotation, but for gold trees if it is built to read them."""
-        reads_gold = self.config.task == "classification" and self.config.classifier.structure == "gold"
-        return replace(sentence.without_annotation(), heads=sentence.heads if reads_gold else None)
+        return replace(sentence.without_annotation(), heads=sentence.heads if self.reads_gold else None)
 
     def found(self, answer: Answer, lengths: list[int]) -> list[dict[str, Any]]:
         """What an answer says about each sentence of a batch, by the name of the field it belongs to."""

@@ -9,7 +9,6 @@ from typing import Any
 from spigot.config import Config
 from spigot.data.conventions import Conventions
 from spigot.data.sentence import Sentence
-from spigot.data.vocab import SPECIAL
 from spigot.models.constraints import Constraints, Infeasible
 from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
@@ -83,21 +82,18 @@ class System:
     def about(self) -> About:
         """What it is."""
         config, vocab, model = self.parser.config, self.parser.vocab, self.parser.model
-        classifies = config.task == "classification"
-        reads_given = classifies and config.intermediate is None and config.system != "bilstm"
-        constrains = {"heads": model.syntax is not None, "graph": model.semantics is not None}
-        gives = constrains | {"label": classifies} | ({"heads": True} if reads_given else {})
+        classifies = self.parser.classifies
         return About(
             name=self.name,
             title=config.name,
             task=config.task,
             system=config.system,
-            gives=tuple(field for field, given in gives.items() if given),
-            constrains=tuple(field for field, given in constrains.items() if given),
+            gives=self.parser.gives,
+            constrains=tuple(field for field in self.parser.finds if field != "label"),
             roles=vocab.roles if model.semantics is not None else (),
             classes=vocab.classes if classifies else (),
             class_names=_class_names(config, vocab.classes) if classifies else (),
-            tagger=self.parser.tagger is not None or len(vocab.tags) <= len(SPECIAL),
+            tagger=not self.parser.misses_tags,
         )
 
     def plain(self) -> dict[str, Any]:
@@ -153,7 +149,7 @@ def open_systems(runs: Sequence[Path]) -> Iterator[System]:
             raise ValueError(f"{run} is given twice; give each run once.")
     for name, run in zip(_names(places), runs, strict=True):
         parser = load(run)
-        if parser.config.task == "classification" and parser.config.classifier.structure == "gold":
+        if parser.reads_gold:
             raise ValueError(f"{run} reads the right trees, and text has none; serve a run that finds its own.")
         yield System(name, parser)
 

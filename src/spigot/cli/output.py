@@ -1,0 +1,110 @@
+"""What `spigot predict` and `spigot parse` share: where answers go, which have a place there, how fast they came."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spigot.cli.answers import KINDS, OWNERS
+from spigot.cli.console import counted, say
+
+if TYPE_CHECKING:
+    from spigot.models.parser import Parser
+
+STREAM = Path("-")
+"""What stands for standard input and standard output."""
+
+
+def check_names(files: Iterable[Path], out: Path) -> None:
+    """Complain about an option that stands where a file should.
+
+    Args:
+        files: What to read.
+        out: What to write.
+
+    Example:
+        >>> check_names([STREAM], Path("--graph"))
+        Traceback (most recent call last):
+        ValueError: --graph stands where --out has its file; give one, or - for the standard streams.
+    """
+    for name, path in (*(("FILE", file) for file in files), ("--out", out)):
+        if path != STREAM and str(path).startswith("-"):
+            raise ValueError(f"{path} stands where {name} has its file; give one, or - for the standard streams.")
+
+
+def kept_fields(
+    parser: "Parser",
+    run: Path,
+    style: str,
+    places: Mapping[str, Iterable[str]],
+    *,
+    graph: bool,
+    advice: tuple[str, str],
+) -> list[str]:
+    """Which answers of a system have a place in the output; at least one of them must.
+
+    Args:
+        parser: The system.
+        run: What it is called.
+        style: The format of the output.
+        places: What each format has a place for.
+        graph: Whether the enhanced column of CoNLL-U gets the graph.
+        advice: What to do if none has: in general, and where --graph would make a place.
+
+    Raises:
+        ValueError: If none has, or `graph` is asked for where there is no such column.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.parser import Parser
+        >>> config = make_config({"system": "neurboparser"})
+        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))])
+        >>> parser = Parser(config, vocab, joint_model(config, vocab))
+        >>> places = {"conllu": ("heads",), "sdp": ("graph",)}
+        >>> kept_fields(parser, Path("run"), "sdp", places, graph=False, advice=("use SDP", "add --graph"))
+        ['graph']
+        >>> kept_fields(parser, Path("run"), "conllu", places, graph=False, advice=("use SDP", "add --graph"))
+        Traceback (most recent call last):
+        ValueError: run has no syntactic parser, so there are no trees to write; add --graph.
+    """
+    if graph and style != "conllu":
+        raise ValueError(f"--graph is about the enhanced column of CoNLL-U, and {style} has none; leave it out.")
+    wanted = [*places[style], *(["graph"] if graph else [])]
+    kept = [field for field in KINDS if field in wanted and field in parser.gives]
+    if not kept:
+        column = style == "conllu" and "graph" in parser.gives
+        raise ValueError(
+            f"{run} has no {OWNERS[wanted[0]]}, so there are no {KINDS[wanted[0]]} to write; {advice[column]}."
+        )
+    return kept
+
+
+def say_speed(parser: "Parser", sentences: int, words: int, seconds: float) -> None:
+    """Say on standard error how much was done, and how fast.
+
+    Args:
+        parser: The system that did it.
+        sentences: How many sentences.
+        words: How many words.
+        seconds: How long it took.
+
+    Example:
+        >>> import contextlib, sys
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.parser import Parser
+        >>> config = make_config({"system": "neurboparser"})
+        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))])
+        >>> parser = Parser(config, vocab, joint_model(config, vocab))
+        >>> with contextlib.redirect_stderr(sys.stdout):
+        ...     say_speed(parser, 100, 2000, 0.5)
+        Parsed 100 sentences, 2,000 tokens, in 0.5 s: 4,000 tokens/s
+    """
+    done = "Classified" if parser.classifies else "Parsed"
+    seconds = max(seconds, 1e-9)
+    amount = f"{counted(sentences, 'sentence')}, {counted(words, 'token')}"
+    say(f"{done} {amount}, in {seconds:.1f} s: {words / seconds:,.0f} tokens/s")
