@@ -20,7 +20,7 @@ from spigot.models.inspection import account
 from spigot.report.accounts import account_drawing, account_markup, estimators
 from spigot.report.answers import Judged
 from spigot.report.explore import choose, compared
-from spigot.report.material import experiments, flat, read_run
+from spigot.report.material import experiments, read_run
 from spigot.report.page import Page, render
 from spigot.report.results import SAMPLES
 from spigot.report.runs import report
@@ -161,7 +161,7 @@ def test_systems_that_share_a_name_are_told_apart(runs: list[Path], tmp_path: Pa
         "Pipeline", "SPIGOT, estimator.eta 1.0", "SPIGOT, estimator.eta 0.5"
     ]  # fmt: skip
     assert experiment.baseline == experiment.systems[1]
-    assert flat(experiment.systems[2].first.config)["estimator.eta"] == 0.5
+    assert experiment.systems[2].first.config.by_name()["estimator.eta"] == 0.5
 
 
 def test_other_test_data_are_another_experiment(runs: list[Path], tmp_path: Path) -> None:

@@ -150,6 +150,16 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def cores() -> int:
+    """How many cores this process may use.
+
+    Example:
+        >>> cores() >= 1
+        True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @contextmanager
 def use_threads(threads: int | None) -> Iterator[None]:
     """Let torch use so many threads, and afterwards as many as before.
@@ -167,8 +177,7 @@ def use_threads(threads: int | None) -> Iterator[None]:
     import torch
 
     if threads is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = max(1, min(4, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
+        threads = max(1, min(4, cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1.")
     before = torch.get_num_threads()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.console import AsJson, Flag, counted, print_json, say, use_threads
+from spigot.cli.console import AsJson, Flag, cores, counted, print_json, say, use_threads
 
 if TYPE_CHECKING:
     from spigot.experiments.comparison_plan import Plan
@@ -57,7 +57,6 @@ def demo(
     """
     from spigot.cli.demo_display import shown
     from spigot.cli.overrides import parse_overrides
-    from spigot.experiments.children import cores
     from spigot.experiments.comparison import run_comparison
     from spigot.experiments.comparison_plan import SYSTEMS, check_folder, plan_comparison
 

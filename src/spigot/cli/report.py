@@ -36,11 +36,11 @@ def report(
         Print where the page is, and its tables, as JSON.
     """
     from spigot.report.page import check_target, render, write
+    from spigot.report.runs import pieces_of_work
     from spigot.report.runs import report as make
-    from spigot.report.runs import steps
 
     check_target(out)
-    with use_threads(threads), _bar(steps(runs)) as told:
+    with use_threads(threads), _bar(pieces_of_work(runs)) as told:
         page = make(runs, sentences=sentences, baseline=baseline, told=told)
     write(render(page), out)
     if as_json:

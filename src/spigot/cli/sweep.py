@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.console import AsJson, Flag, print_json, print_table, say
+from spigot.cli.console import AsJson, Flag, cores, print_json, print_table, say
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -63,7 +63,6 @@ def sweep(
         Print the results as JSON instead of a table.
     """
     from spigot.cli.overrides import parse_overrides
-    from spigot.experiments.children import cores
     from spigot.experiments.sweep import plan_sweep
     from spigot.experiments.sweep_results import record
     from spigot.experiments.sweep_trials import known_results, run_trials

@@ -1,6 +1,7 @@
 """One experiment: which system, on what, how."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -142,6 +143,15 @@ class Config(Values):
         if self.is_latent and self.system == "pipeline":
             raise ValueError("system = 'pipeline' never trains a latent parser; choose another, or latent = false")
 
+    def by_name(self) -> dict[str, Any]:
+        """All settings by their dotted names, as plain values.
+
+        Example:
+            >>> Config().by_name()["estimator.eta"]
+            1.0
+        """
+        return dict(_leaves(self.model_dump(mode="json")))
+
     @property
     def intermediate(self) -> Literal["syntax", "semantics"] | None:
         """The parser whose structures the end model reads."""
@@ -172,3 +182,11 @@ class Config(Values):
         return {"syntax": self.training.syntax_from, "semantics": self.training.semantics_from}.get(
             self.intermediate or "", ""
         )
+
+
+def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{above}{name}.")
+        else:
+            yield above + name, value

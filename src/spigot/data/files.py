@@ -20,6 +20,7 @@ Stream: TypeAlias = TextIO | BinaryIO
 Location: TypeAlias = str | os.PathLike[str] | Stream
 
 _GZIP = b"\x1f\x8b"
+GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 _MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n", b"\r\n")
 _LONGEST = 100_000  # lines without a blank one; a file that is not in blocks at all must not fill the memory
@@ -110,16 +111,26 @@ class RawBlock:
     opens: bool = False
 
 
+def gzip_reason(error: Exception) -> str:
+    """What is wrong with gzip data, of what reading them raised: one of `GZIP_ERRORS`.
+
+    Example:
+        >>> gzip_reason(EOFError())
+        'the gzip data end too early; the file is truncated.'
+    """
+    if isinstance(error, EOFError):
+        return "the gzip data end too early; the file is truncated."
+    return f"the gzip data are damaged ({error})."
+
+
 def _numbered(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers, and errors of the stream with the line where they happen."""
     number = 0
     try:
         for number, line in enumerate(lines, 1):
             yield number, line
-    except EOFError:
-        raise FormatError(name, number + 1, "the gzip data end too early; the file is truncated.") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(name, number + 1, f"the gzip data are damaged ({error}).") from None
+    except GZIP_ERRORS as error:
+        raise FormatError(name, number + 1, gzip_reason(error)) from None
     except UnicodeError as error:
         raise FormatError(name, number + 1, f"not UTF-8 ({error}); convert the file to UTF-8.") from None
 

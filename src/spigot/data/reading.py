@@ -1,18 +1,16 @@
 """Plain text from files and streams, in batches that suit both those who have much of it and those who wait."""
 
-import gzip
 import os
 import select
 import stat
 import time
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from spigot.data.decoding import Decoder, Errors
-from spigot.data.files import FormatError, opened
+from spigot.data.files import GZIP_ERRORS, FormatError, gzip_reason, opened
 from spigot.data.raw import Splitter
 from spigot.data.sentence import Sentence
 
@@ -90,10 +88,8 @@ def _read(stream: BinaryIO, name: str) -> bytes:
     """What there is, up to some hundred sentences; nothing at the end."""
     try:
         return getattr(stream, "read1", stream.read)(_BYTES)
-    except EOFError:
-        raise FormatError(name, 1, "the gzip data end too early; the file is truncated.") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise FormatError(name, 1, f"the gzip data are damaged ({error}).") from None
+    except GZIP_ERRORS as error:
+        raise FormatError(name, 1, gzip_reason(error)) from None
 
 
 def _makes_wait(stream: BinaryIO) -> bool:

@@ -203,16 +203,6 @@ class Children:
                 self._lock.flush()
 
 
-def cores() -> int:
-    """How many cores this process may use.
-
-    Example:
-        >>> cores() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _reason(child: _Child, code: int) -> str:
     """Why a training ended, in one sentence."""
     if code < 0:

@@ -1,6 +1,6 @@
 """In what two configurations differ, so that a folder never mixes the trainings of two experiments."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from spigot.config import Config
@@ -22,16 +22,8 @@ def difference(then: Config, now: Config, *, but: Collection[str] = ()) -> tuple
         >>> difference(now, now) is None
         True
     """
-    before, after = (dict(_leaves(config.model_dump(mode="json"))) for config in (then, now))
+    before, after = then.by_name(), now.by_name()
     for name in before | after:
         if name not in but and before.get(name) != after.get(name):
             return name, before.get(name), after.get(name)
     return None
-
-
-def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict) and value:
-            yield from _leaves(value, f"{above}{name}.")
-        else:
-            yield above + name, value

@@ -31,7 +31,7 @@ NAMES = {
 """What the systems are called in print."""
 
 _SAME = ("seed", "name", "data.root", "training.save_seconds", "training.syntax_from", "training.semantics_from")
-_UNSHOWN = ("sweep", "data.obtain")
+_UNSHOWN = ("sweep", "data.obtain")  # also what stands below them
 _LINES = {
     checkpoint.STEPS: {"phase", "task", "epoch", "step", "of", "loss", "sentences", "tokens", "dev"},
     checkpoint.TIMES: {"phase", "epoch", "seconds"},
@@ -249,7 +249,7 @@ def _judged_by(config: Config) -> str:
 def _experiment(runs: Sequence[Run], baseline: Path | None) -> Experiment:
     alike: dict[str, list[Run]] = {}
     for run in runs:
-        settings = {name: value for name, value in flat(run.config).items() if name not in _SAME}
+        settings = {name: value for name, value in run.config.by_name().items() if name not in _SAME}
         alike.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
     order = SYSTEMS[runs[0].config.task]
     groups = sorted(alike.values(), key=lambda group: order.index(group[0].config.system))
@@ -275,34 +275,16 @@ def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
     names = []
     for k, config in enumerate(configs):
         name = NAMES.get(config.system, config.system)
-        rivals = [flat(other) for other in configs if other.system == config.system]
+        rivals = [other.by_name() for other in configs if other.system == config.system]
         if len(rivals) > 1:
-            mine = flat(config)
+            mine = config.by_name()
             differ = [
-                key for key in mine if key not in (*_SAME, *_UNSHOWN) and any(r.get(key) != mine[key] for r in rivals)
+                key
+                for key in mine
+                if key not in _SAME and not key.startswith(_UNSHOWN) and any(r.get(key) != mine[key] for r in rivals)
             ]
             name += (
                 f", {', '.join(f'{key} {mine[key]}' for key in differ[:2])}" if differ else f" ({groups[k][0].name})"
             )
         names.append(name)
     return names
-
-
-def flat(config: Config) -> dict[str, Any]:
-    """All settings by their dotted names.
-
-    Example:
-        >>> flat(Config())["estimator.eta"]
-        1.0
-    """
-    found: dict[str, Any] = {}
-
-    def walk(values: Mapping[str, Any], prefix: str) -> None:
-        for name, value in values.items():
-            if isinstance(value, dict) and value and prefix + name not in _UNSHOWN:
-                walk(value, f"{prefix}{name}.")
-            else:
-                found[prefix + name] = value
-
-    walk(config.model_dump(mode="json"), "")
-    return found

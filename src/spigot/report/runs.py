@@ -86,11 +86,11 @@ def report(
     )
 
 
-def steps(runs: Sequence[Path]) -> int:
+def pieces_of_work(runs: Sequence[Path]) -> int:
     """About how often `report` calls `told`, for a bar.
 
     Example:
-        >>> steps([Path("a"), Path("b")])
+        >>> pieces_of_work([Path("a"), Path("b")])
         19
     """
     return 3 + len(runs) * (3 + _ACCOUNTS)

@@ -11,10 +11,8 @@ from spigot.models.constraints import Constraints
 from spigot.models.inspection import Inspection
 from spigot.serve.answers import draw, draw_pair, plain
 from spigot.serve.batching import Batcher, Busy
-from spigot.serve.query import Limits, Query, Refused, read_query
+from spigot.serve.query import CONSTRAINTS, Limits, Query, Refused, read_query
 from spigot.serve.systems import About, System
-
-_FIELDS = ("heads", "not_heads", "arcs", "not_arcs")
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class Api:
                 kept.check(len(sentence), about.roles)
             except ValueError as error:
                 raise Refused(422, str(error)) from None
-            ignored = [field for field in _FIELDS if getattr(kept, field) != getattr(constraints, field)]
+            ignored = [field for field in CONSTRAINTS if getattr(kept, field) != getattr(constraints, field)]
             found.append((None if kept == Constraints() else kept, ignored))
         return found
 
@@ -204,7 +202,7 @@ def _check_places(constraints: Constraints, systems: Sequence[About]) -> None:
     kept = [_fitting(constraints, about) for about in systems]
     names = " and ".join(about.name for about in systems)
     have = "have" if len(systems) > 1 else "has"
-    for field in _FIELDS:
+    for field in CONSTRAINTS:
         for wanted in getattr(constraints, field):
             if any(wanted in getattr(fitting, field) for fitting in kept):
                 continue

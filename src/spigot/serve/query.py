@@ -1,7 +1,7 @@
 """What a client asks for, checked: nothing behind this file sees a value it did not expect."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +13,8 @@ from spigot.models.constraints import Constraints
 Draw = Literal["no", "page", "file"]
 _KEYS = ("text", "words", "tags", "systems", "constraints", "top", "draw")
 _PAIRS, _ARCS = ("heads", "not_heads"), ("arcs", "not_arcs")
+CONSTRAINTS = (*_PAIRS, *_ARCS)
+"""The kinds of constraints, as requests and `Constraints` call them."""
 
 
 @dataclass(frozen=True)
@@ -240,10 +242,10 @@ def _constraints(given: object, found: Sequence[Sentence], limits: Limits) -> tu
 
 def _constraint(given: object, limits: Limits) -> Constraints | None:
     if not isinstance(given, dict):
-        raise Refused(400, f"a constraint is {_short(given)}; it must be an object with {_list((*_PAIRS, *_ARCS))}.")
+        raise Refused(400, f"a constraint is {_short(given)}; it must be an object with {', '.join(CONSTRAINTS)}.")
     for key, values in given.items():
-        if key not in (*_PAIRS, *_ARCS):
-            raise Refused(400, f"{_short(key)} is no constraint; there are {_list((*_PAIRS, *_ARCS))}.")
+        if key not in CONSTRAINTS:
+            raise Refused(400, f"{_short(key)} is no constraint; there are {', '.join(CONSTRAINTS)}.")
         if not isinstance(values, list):
             raise Refused(400, f'"{key}" is {_short(values)}; it must be a list.')
     if sum(map(len, given.values())) > limits.constraints:
@@ -298,8 +300,3 @@ def _short(value: object) -> str:
     """A value as it stands in a message, whatever its size."""
     text = json.dumps(value, default=repr) if not isinstance(value, str) else repr(value[:80])
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _list(names: Collection[str]) -> str:
-    *most, last = names
-    return f"{', '.join(most)} and {last}"
