@@ -26,7 +26,7 @@ from spigot.evaluation import (
     tree_counts,
 )
 from spigot.evaluation.analysis import Group, analyse
-from spigot.evaluation.changes import Kind
+from spigot.evaluation.heads import Kind
 
 WORDS = ("all", "the", ",", "ships", "went", "home", ".")
 ROLES = ("ARG1", "ARG2", "top")

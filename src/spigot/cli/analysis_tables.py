@@ -9,8 +9,9 @@ from spigot.cli.console import counted, percent, print_table
 if TYPE_CHECKING:
     from spigot.evaluation.analysis import Analysis, Group, Paired
     from spigot.evaluation.breakdowns import Breakdown
-    from spigot.evaluation.changes import GraphChanges, HeadChanges, LabelChanges
+    from spigot.evaluation.changes import GraphChanges, LabelChanges
     from spigot.evaluation.examples import Answer, Example
+    from spigot.evaluation.heads import HeadChanges
 
 ROLES = 15
 """How many roles are printed, the most frequent or most changed ones; JSON has all of them."""
@@ -26,6 +27,14 @@ def print_overview(first: str, results: "Mapping[str, Analysis]") -> None:
     Args:
         first: The system that all others are held against.
         results: The others, by name.
+
+    Example:
+        >>> from spigot.data.sentence import Sentence
+        >>> from spigot.evaluation.analysis import analyse
+        >>> gold, other = Sentence(("Rain", "fell"), heads=(2, 0)), Sentence(("Rain", "fell"), heads=(0, 1))
+        >>> print_overview("pipeline", {"ste": analyse([gold], [gold], [other])})  # doctest: +ELLIPSIS
+        All systems, per cent
+        ...
     """
     scores = {name: result.groups[0].scores for name, result in results.items()}
     rows = []

@@ -2,9 +2,10 @@
 
 from spigot.evaluation.analysis import Analysis, Group, Paired, analyse
 from spigot.evaluation.breakdowns import Breakdown, Row
-from spigot.evaluation.changes import Cell, GraphChanges, HeadChanges, Kind, LabelChanges, RoleChanges
+from spigot.evaluation.changes import Cell, GraphChanges, LabelChanges, RoleChanges
 from spigot.evaluation.counts import Counts, Measure, Score
 from spigot.evaluation.examples import Answer, Example
+from spigot.evaluation.heads import HeadChanges, Kind
 from spigot.evaluation.induced import Induced, Profile, changed, describe
 from spigot.evaluation.joined import add_trees
 from spigot.evaluation.labels import ClassScores, LabelScores, score_labels

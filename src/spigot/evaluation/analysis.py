@@ -11,12 +11,13 @@ from typing import Literal
 import numpy as np
 
 from spigot.data.sentence import Sentence
-from spigot.evaluation import breakdowns, changes
+from spigot.evaluation import breakdowns, changes, heads
 from spigot.evaluation.breakdowns import Breakdown
-from spigot.evaluation.changes import Against, GraphChanges, HeadChanges, LabelChanges
+from spigot.evaluation.changes import GraphChanges, LabelChanges
 from spigot.evaluation.columns import Bools
 from spigot.evaluation.counts import Counts
 from spigot.evaluation.examples import Example, Gained, pick
+from spigot.evaluation.heads import Against, HeadChanges
 from spigot.evaluation.sides import Measures, Sides
 from spigot.evaluation.significance import bootstrap
 
@@ -219,7 +220,7 @@ def _head_changes(sides: Sides, against: Against) -> HeadChanges | None:
     if not sides.has_heads:
         return None
     graphs = sides.arcs_b if against == "predicted" else sides.gold_arcs
-    return changes.head_changes(sides.columns, sides.kept, *sides.heads, graphs, against)
+    return heads.head_changes(sides.columns, sides.kept, *sides.heads, graphs, against)
 
 
 def _label_changes(sides: Sides) -> LabelChanges | None:

@@ -12,10 +12,10 @@ from spigot.evaluation.counts import Counts, ratio
 DISTANCES = (1, 2, 3, 6, 11)
 """Where the groups of arcs by distance begin."""
 
-_Counts = tuple[Ints, Ints, Ints]  # right, given and wanted, of each part
-
 LENGTHS = (1, 11, 21, 31, 41)
 """Where the groups of sentences by length begin."""
+
+_Counts = tuple[Ints, Ints, Ints]  # right, given and wanted, of each part
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,13 @@ def head_distances(columns: Columns, kept: Bools, gold: Ints, a: Ints, b: Ints) 
         gold: The right head of every word, -1 where it is not known.
         a: The heads of system A.
         b: The heads of system B.
+
+    Example:
+        >>> from spigot.data.sentence import Sentence
+        >>> columns = Columns([Sentence(("Rain", "fell"))])
+        >>> breakdown = head_distances(columns, columns.word > 0, *(np.array(h) for h in ([2, 0], [2, 0], [0, 0])))
+        >>> [(row.name, row.difference) for row in breakdown.rows]
+        [('root', 0.0), ('1', -1.0)]
     """
     judged = kept & (gold >= 0)
     distance = np.abs(gold - columns.word)[judged]
@@ -88,7 +95,20 @@ def head_distances(columns: Columns, kept: Bools, gold: Ints, a: Ints, b: Ints) 
 
 
 def arc_distances(gold: Arcs, a: Arcs, b: Arcs) -> Breakdown:
-    """LF by the distance of predicate and argument: an arc counts as given at its own distance."""
+    """LF by the distance of predicate and argument: an arc counts as given at its own distance.
+
+    Args:
+        gold: The right arcs.
+        a: Those of system A.
+        b: Those of system B.
+
+    Example:
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = [Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))]
+        >>> arcs = Columns(rain).arcs(rain, {"ARG1": 1})
+        >>> [(row.name, row.items) for row in arc_distances(arcs, arcs, arcs).rows]
+        [('top', 1), ('1', 1)]
+    """
 
     def group(arcs: Arcs) -> Ints:
         return np.where(arcs.is_top, 0, np.digitize(np.abs(arcs.predicate - arcs.argument), DISTANCES))
@@ -98,7 +118,21 @@ def arc_distances(gold: Arcs, a: Arcs, b: Arcs) -> Breakdown:
 
 
 def arc_roles(gold: Arcs, a: Arcs, b: Arcs, roles: dict[str, int]) -> Breakdown:
-    """F1 of each role, and of tops under the name `top`."""
+    """F1 of each role, and of tops under the name `top`.
+
+    Args:
+        gold: The right arcs.
+        a: Those of system A.
+        b: Those of system B.
+        roles: The number of each role, from 1.
+
+    Example:
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> rain = [Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))]
+        >>> arcs = Columns(rain).arcs(rain, {"ARG1": 1})
+        >>> [(row.name, row.a) for row in arc_roles(arcs, arcs, arcs, {"ARG1": 1}).rows]
+        [('top', 1.0), ('ARG1', 1.0)]
+    """
     counts = _arc_counts(gold, a, b, lambda arcs: arcs.role, len(roles) + 1)
     rows = _rows(["top", *roles], counts)
     return Breakdown("LF", "role", "arcs", tuple(sorted(rows, key=lambda row: -row.items)))
@@ -115,6 +149,13 @@ def sentence_lengths(
         known: Which sentences can be judged.
         counts_a: Right, given and wanted answers of system A in each sentence.
         counts_b: Those of system B.
+
+    Example:
+        >>> from spigot.data.sentence import Sentence
+        >>> columns = Columns([Sentence(("Rain", "fell"))])
+        >>> right, wrong = Counts([2], [2], [2]), Counts([0], [2], [2])
+        >>> sentence_lengths(columns, "UAS", np.array([True]), wrong, right).rows
+        (Row(name='1-10', items=1, a=0.0, b=1.0, difference=1.0),)
     """
     group = np.digitize(columns.lengths, LENGTHS) - 1  # a sentence without words has no group
     here = known & (group >= 0)

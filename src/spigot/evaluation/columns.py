@@ -193,6 +193,19 @@ def arc_counts(gold: Arcs, answer: Arcs) -> Counts:
     """Right, given and wanted arcs of each sentence, as `spigot.evaluation.graph_counts` counts them.
 
     Sentences without a gold graph have none of any.
+
+    Args:
+        gold: The right arcs.
+        answer: Those of a system.
+
+    Example:
+        >>> from spigot.data.sentence import Arc, Graph
+        >>> rain = [Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))]
+        >>> bare = [Sentence(("Rain", "fell"), graph=Graph.of([], tops=[2]))]
+        >>> columns = Columns(rain)
+        >>> counts = arc_counts(columns.arcs(rain, {"ARG1": 1}), columns.arcs(bare, {"ARG1": 1}))
+        >>> counts.correct.tolist(), counts.predicted.tolist(), counts.gold.tolist()
+        ([1], [1], [2])
     """
     answer = answer.within(gold.known)
     return Counts(answer.count(answer.have(gold)), answer.count(), gold.count())

@@ -70,7 +70,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Picked:
-    """The sentences that an `Analysis` shows; its attributes say which they are."""
+    """The sentences that an `Analysis` shows; its attributes say which they are.
+
+    Example:
+        >>> Picked("arcs", gains=(), losses=(), flips=(), most_changed=()).gained
+        'arcs'
+    """
 
     gained: Gained | None
     gains: tuple[Example, ...]

@@ -10,8 +10,8 @@ from typing import Any
 
 from spigot.config import Config
 from spigot.experiments.children import Status
-from spigot.experiments.steps import Tail
 from spigot.experiments.sweep import Trial
+from spigot.experiments.tail import Tail
 from spigot.training.checkpoint import STEPS
 from spigot.training.plan import phases
 

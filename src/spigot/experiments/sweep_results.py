@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from spigot.experiments.children import Status
-from spigot.experiments.steps import Tail
 from spigot.experiments.sweep import Sweep, Trial, Value, show_value
+from spigot.experiments.tail import Tail
 from spigot.training.checkpoint import write_text
 
 RECORD, TABLE = "sweep.json", "sweep.csv"

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from spigot.data.sentence import Sentence
+from spigot.data.sentence import Graph, Sentence
 from spigot.evaluation import graph_counts, tree_counts
 from spigot.models.parser import Parser
 from spigot.report.material import System
@@ -150,7 +149,7 @@ def judge(mine: Answers, baseline: Answers | None) -> list[Judged]:
     return judged
 
 
-def _shape(structure: Any) -> object:
+def _shape(structure: tuple[int, ...] | Graph) -> object:
     """A tree or graph without what is not compared."""
     return structure if isinstance(structure, tuple) else (structure.arcs, structure.tops)
 

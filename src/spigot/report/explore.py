@@ -10,7 +10,7 @@ from typing import Any
 from spigot.data.sentence import Sentence
 from spigot.models.inspection import Inspection, inspect
 from spigot.report.answers import Answers, Judged, judge
-from spigot.report.arcs import STYLE, Drawing, drawing, svg
+from spigot.report.arcs import STYLE, Drawing, DrawnArc, drawing, svg
 from spigot.report.glyphs import visible
 from spigot.report.marks import own_colours
 from spigot.report.tikz import tikz
@@ -193,7 +193,7 @@ def views(gold: Sentence, found: Sequence[Inspection], pairs: Sequence[tuple[int
 def _only_changes(picture: Drawing) -> Drawing:
     """Leave what did not change unmarked, so that what did stands out."""
 
-    def side(arcs: Sequence[Any]) -> Iterator[Any]:
+    def side(arcs: Sequence[DrawnArc]) -> Iterator[DrawnArc]:
         for arc in arcs:
             if arc.mark != "missed":
                 yield arc if arc.mark in ("new", "gone") else replace(arc, mark="plain")

@@ -11,10 +11,10 @@ import torch
 import spigot
 from spigot.evaluation.analysis import analyse
 from spigot.report.accounts import account_markup, with_annotation
+from spigot.report.analysis_tables import analysis_tables
 from spigot.report.answers import Answers, answers
 from spigot.report.explore import explorer, still
 from spigot.report.figure1 import figure1_interactive, figure1_script
-from spigot.report.findings import finding_tables
 from spigot.report.material import Experiment, Run, experiments, read_run
 from spigot.report.page import Page, Section, environment, source
 from spigot.report.results import curve_section, result_tables, speed_section
@@ -168,7 +168,7 @@ def _analysis_sections(
         yield Section(
             f"{name}What changed: {each.system.name} against {first.system.name}",
             ["On the development data: what differs between the two systems, and whether it helped."],
-            tables=list(finding_tables(analysis, first.system.name, each.system.name)),
+            tables=list(analysis_tables(analysis, first.system.name, each.system.name)),
             key=f"{key}-changes-{number}",
         )
 

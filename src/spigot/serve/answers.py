@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from spigot.data.sentence import Sentence
-from spigot.models.inspection import Inspection
+from spigot.models.inspection import Alternative, Inspection
 from spigot.report.arcs import Drawing, drawing, svg
 
 
@@ -147,7 +147,7 @@ def notes(found: Inspection) -> dict[tuple[str, int, int, str], str]:
     return said
 
 
-def _heads(choices: Sequence[Any]) -> list[dict[str, Any]]:
+def _heads(choices: Sequence[Alternative]) -> list[dict[str, Any]]:
     return [
         {
             "head": choice.head,

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import spigot
-from spigot.serve.pages import Resource
 from spigot.serve.query import Limits, Refused, read_json
+from spigot.serve.resources import Resource
 
 if TYPE_CHECKING:
     from spigot.serve.server import Server
@@ -60,7 +60,17 @@ class _Reader(io.RawIOBase):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection. Requests are answered one after the other until the client hangs up or does something wrong."""
+    """One connection. Requests are answered one after the other until the client hangs up or does something wrong.
+
+    Example:
+        >>> from http.client import HTTPConnection
+        >>> from spigot.serve.server import Server
+        >>> with Server([], port=0) as server, server.running():  # a server gives each connection a handler
+        ...     client = HTTPConnection(server.server_name, server.server_port)
+        ...     client.request("DELETE", "/health")
+        ...     print(client.getresponse().status)
+        405
+    """
 
     server: "Server"  # pyright: ignore[reportIncompatibleVariableOverride] (a server is given to its own handlers only)
     protocol_version = "HTTP/1.1"
@@ -70,24 +80,29 @@ class Handler(BaseHTTPRequestHandler):
     _allow = "GET, HEAD"
 
     def setup(self) -> None:
+        """Read by way of a `_Reader`."""
         super().setup()
         self._reader = _Reader(self.connection, self.server.limits)
         self.rfile.close()
         self.rfile = io.BufferedReader(self._reader)
 
     def handle_one_request(self) -> None:
+        """Wait for a request and answer it."""
         self._reader.next_request()
         super().handle_one_request()
 
     def do_GET(self) -> None:
+        """Give what there is at a path."""
         self._answer(self._get)
 
     do_HEAD = do_GET
 
     def do_POST(self) -> None:
+        """Parse."""
         self._answer(self._post)
 
     def do_PUT(self) -> None:
+        """Refuse what nothing here can be asked by."""
         self._answer(self._no_method)
 
     do_DELETE = do_PATCH = do_OPTIONS = do_TRACE = do_CONNECT = do_PUT

@@ -12,8 +12,8 @@ from typing import Any
 
 from spigot.serve.api import Api
 from spigot.serve.handler import Handler, as_json, is_loopback
-from spigot.serve.pages import resources
 from spigot.serve.query import Limits
+from spigot.serve.resources import resources
 from spigot.serve.systems import System
 
 

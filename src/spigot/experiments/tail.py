@@ -1,4 +1,4 @@
-"""What a training writes about its steps, read as it grows."""
+"""The lines that a training writes about its steps, read as its file grows."""
 
 import os
 from pathlib import Path

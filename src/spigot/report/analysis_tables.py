@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from spigot.evaluation.analysis import Analysis, Paired
-from spigot.evaluation.changes import HeadChanges, LabelChanges
+from spigot.evaluation.changes import LabelChanges
+from spigot.evaluation.heads import HeadChanges
 from spigot.report.page import Cell, Table, TableRow
 
 _GROUPS = {"all": "all", "same": "SAME", "different": "DIFF"}
@@ -17,7 +18,7 @@ _BY = {"distance": "distance", "role": "role", "length": "length of the sentence
 _ROLES = 12  # rows of a breakdown by role; the rest is rare
 
 
-def finding_tables(analysis: Analysis, first: str, second: str) -> Iterator[Table]:
+def analysis_tables(analysis: Analysis, first: str, second: str) -> Iterator[Table]:
     """The analysis of one system against another, table by table.
 
     Args:
@@ -29,7 +30,7 @@ def finding_tables(analysis: Analysis, first: str, second: str) -> Iterator[Tabl
         >>> from spigot.data.sentence import Sentence
         >>> from spigot.evaluation.analysis import analyse
         >>> gold, other = Sentence(("Rain", "fell"), heads=(2, 0)), Sentence(("Rain", "fell"), heads=(0, 1))
-        >>> tables = list(finding_tables(analyse([gold], [gold], [other]), "Pipeline", "STE"))
+        >>> tables = list(analysis_tables(analyse([gold], [gold], [other]), "Pipeline", "STE"))
         >>> [row.name for row in tables[0].rows]
         ['all · Pipeline', 'all · STE', 'DIFF · Pipeline', 'DIFF · STE']
     """
