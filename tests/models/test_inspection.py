@@ -9,8 +9,9 @@ import torch
 import spigot
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.tagger import Tagger
+from spigot.models.accounts import Account, PartAccount, account
 from spigot.models.constraints import Constraints, Infeasible
-from spigot.models.inspection import Account, Inspection, PartAccount, account, inspect
+from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
 from spigot.structures.trees import AbstractTrees
 from tests import brute

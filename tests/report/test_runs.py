@@ -16,7 +16,7 @@ import pytest
 from spigot.config import make_config
 from spigot.data.formats import read, write
 from spigot.evaluation import graph_counts, interval
-from spigot.models.inspection import account
+from spigot.models.accounts import account
 from spigot.report.accounts import account_drawing, account_markup, estimators
 from spigot.report.answers import Judged
 from spigot.report.explore import choose, compared

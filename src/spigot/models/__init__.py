@@ -1,8 +1,9 @@
 """The parsers, the classifier, how one stands inside the other, and a look at what they decide."""
 
+from spigot.models.accounts import Account, PartAccount, account
 from spigot.models.classifier import Classifier
 from spigot.models.constraints import Constraints, Infeasible, Limits
-from spigot.models.inspection import Account, Alternative, ArcScore, Inspection, PartAccount, account, inspect
+from spigot.models.inspection import Alternative, ArcScore, Inspection, inspect
 from spigot.models.joint import AbstractJoint, Answer, Evidence, JointClassifier, JointParser, estimator, joint_model
 from spigot.models.parser import Parser
 from spigot.models.pruning import ArcPruner, SeenArcs

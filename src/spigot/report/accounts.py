@@ -7,7 +7,7 @@ from html import escape
 import spigot
 from spigot.data.sentence import Arc, Sentence
 from spigot.interface import AbstractEstimator
-from spigot.models.inspection import Account, PartAccount, account
+from spigot.models.accounts import Account, PartAccount, account
 from spigot.models.parser import Parser
 from spigot.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot.report.figures import colour

@@ -19,7 +19,6 @@ def plain(found: Inspection, classes: Sequence[int] = (), *, top: int = 5) -> di
         top: How many heads to list for each word.
 
     Example:
-        >>> from spigot.models.inspection import Alternative
         >>> found = Inspection(Sentence(("Rain",), heads=(0,)), ((Alternative(0, 2.0, 0.0, 1.0),),), None)
         >>> plain(found)["next_heads"]
         [[{'head': 0, 'score': 2.0, 'difference': 0.0, 'marginal': 1.0}]]
@@ -131,7 +130,7 @@ def notes(found: Inspection) -> dict[tuple[str, int, int, str], str]:
 
     Example:
         >>> from spigot.data.sentence import Arc
-        >>> from spigot.models.inspection import Alternative, ArcScore
+        >>> from spigot.models.inspection import ArcScore
         >>> heads = ((Alternative(0, 2.0, 0.0, 0.75),),)
         >>> notes(Inspection(Sentence(("Rain",), heads=(0,)), heads, (ArcScore(Arc(0, 1, "TOP"), 1.5, ()),)))
         {('below', 0, 1, ''): 'score 2.00, marginal 75.0 %', ('above', 0, 1, 'TOP'): 'score 1.50'}
