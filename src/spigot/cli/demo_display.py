@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 EVERY = 15.0  # seconds between lines where there is no terminal
 _WIDE, _NARROW = 80, 58  # characters that all columns need, and those without a bar and losses
+# Each at least so wide, so that nothing jumps when a phase has a longer name.
+_COLUMNS = {"  system": 14, "phase": 14, "done": 10, "loss": 8, "best on dev": 16, "time": 5}
 _MARKS = {"waiting": "·", "running": "▸", "finished": "✓", "failed": "✗", "interrupted": "‖"}
 
 
@@ -100,7 +102,6 @@ def table(
           0 of 1 trained                  ━━━━                  about 0:30 left    0:21
     """
     from rich.console import Group
-    from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
 
@@ -109,43 +110,58 @@ def table(
     if height is not None and len(rows) + len(failed) + 3 > height:
         rows = [progress for progress in rows if progress.status == "running"]
     several = len({progress.trial.seed for progress in known}) > 1
-    wide, narrow = width >= _WIDE, width < _NARROW
-    columns = {"  system": 14, "phase": 14, "done": 10, "loss": 8, "best on dev": 16, "time": 5}
-    dropped = () if wide else ("done", "loss", "best on dev") if narrow else ("done", "loss")
+    narrow = width < _NARROW
+    dropped = () if width >= _WIDE else ("done", "loss", "best on dev") if narrow else ("done", "loss")
     grid = Table.grid(padding=(0, 2))
-    for name, least in columns.items():  # at least so wide, so that nothing jumps when a phase has a longer name
+    for name, least in _COLUMNS.items():
         if name not in dropped:
             grid.add_column(no_wrap=True, min_width=least, justify="right" if name == "time" else "left")
+    cells = [
+        [Text(name, style="bold") for name in _COLUMNS],
+        *(_cells(progress, whole_name=several, named_losses=width >= 100) for progress in rows),
+        _total_cells(known, time_left(known, sources, processes), spent, narrow=narrow),
+    ]
+    for row in cells:
+        grid.add_row(*(cell for name, cell in zip(_COLUMNS, row, strict=True) if name not in dropped))
+    return Group(grid, *(Text(f"✗ {progress.trial.name}: {progress.reason}", style="red") for progress in failed))
 
-    def add_row(*cells: "RenderableType") -> None:
-        grid.add_row(*(cell for name, cell in zip(columns, cells, strict=True) if name not in dropped))
 
-    add_row(*(Text(word, style="bold") for word in columns))
-    for progress in rows:
-        name = progress.trial.name if several else str(progress.trial.settings["system"])
-        style = {"failed": "red", "interrupted": "red", "waiting": "dim", "finished": "green"}.get(progress.status, "")
-        add_row(
-            Text(f"{_MARKS[progress.status]} {name}", style=style),
-            Text(progress.place, style=style),
-            ProgressBar(total=1.0, completed=progress.share, width=10),
-            Text(_losses(progress, named=width >= 100) if progress.status == "running" else ""),
-            Text(" ".join(f"{measure} {value:.1f}" for measure, value in _main(progress.dev))),
-            Text(clock_time(progress.seconds) if progress.seconds else ""),
-        )
-    counted = [progress for progress in known if progress.status != "failed"]
-    work = sum(progress.work for progress in counted)
-    done = sum(progress.share * progress.work for progress in counted)
-    left = time_left(known, sources, processes)
+def _cells(progress: Progress, *, whole_name: bool, named_losses: bool) -> "list[RenderableType]":
+    """The row of a training."""
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    name = progress.trial.name if whole_name else str(progress.trial.settings["system"])
+    style = {"failed": "red", "interrupted": "red", "waiting": "dim", "finished": "green"}.get(progress.status, "")
+    return [
+        Text(f"{_MARKS[progress.status]} {name}", style=style),
+        Text(progress.place, style=style),
+        ProgressBar(total=1.0, completed=progress.share, width=10),
+        Text(_losses(progress, named=named_losses) if progress.status == "running" else ""),
+        Text(" ".join(f"{measure} {value:.1f}" for measure, value in _main(progress.dev))),
+        Text(clock_time(progress.seconds) if progress.seconds else ""),
+    ]
+
+
+def _total_cells(
+    known: Sequence[Progress], left: float | None, spent: float, *, narrow: bool
+) -> "list[RenderableType]":
+    """The last row, about all trainings together; on a narrow screen the time left stands further to the left."""
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    going = [progress for progress in known if progress.status != "failed"]
+    work = sum(progress.work for progress in going)
+    done = sum(progress.share * progress.work for progress in going)
     left_words = f"about {clock_time(left)} left" if left else ""
-    add_row(
+    return [
         Text(f"  {sum(progress.status == 'finished' for progress in known)} of {len(known)} trained", style="bold"),
         Text(left_words if narrow else "", style="bold"),
         ProgressBar(total=max(work, 1.0), completed=done, width=10),
         "",
         Text(left_words, style="bold"),
         Text(clock_time(spent), style="bold"),
-    )
-    return Group(grid, *(Text(f"✗ {progress.trial.name}: {progress.reason}", style="red") for progress in failed))
+    ]
 
 
 def _losses(progress: Progress, *, named: bool) -> str:

@@ -5,10 +5,15 @@ defines the variables it follows the reader's theme; anywhere else it keeps the 
 """
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SERIES = (
     ("#3a3f4b", "#d8dce6"),
@@ -109,31 +114,11 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shar
         figure.patch.set_visible(False)
         axes.patch.set_visible(False)
         for line in lines:
-            shade = series[line.series % len(series)]
-            low = [max(0.0, m - s) for m, s in zip(line.mean, line.spread, strict=True)]
-            most = 1.0 if shares else float("inf")
-            high = [min(most, m + s) for m, s in zip(line.mean, line.spread, strict=True)]
-            band = axes.fill_between(line.x, low, high, color=shade, alpha=0.1, linewidth=0)
-            band.set_gid(f"{key}-band-{line.series}")
-            (path,) = axes.plot(
-                line.x,
-                line.mean,
-                color=shade,
-                linewidth=1.9,
-                linestyle=(0, (4, 2.5)) if line.dashed else "-",
-                marker="o" if len(line.x) == 1 else None,
-                markersize=4,
-            )
-            path.set_gid(f"{key}-line-{line.series}")
-        axes.spines[["top", "right", "left"]].set_visible(False)
-        axes.spines["bottom"].set_color(line_colour)
-        axes.grid(axis="y", color=line_colour, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.tick_params(length=0, colors=muted, pad=6)
+            _draw_curve(axes, line, series[line.series % len(series)], key, most=1.0 if shares else math.inf)
         if shares:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=""))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.margins(x=0.01, y=0.05)
+        _calm(axes, line_colour, muted)
         axes.set_xlabel(x_label, color=muted)
         axes.text(-0.118, 1.05, y_label, transform=axes.transAxes, color=ink, fontweight="bold")
         text = io.StringIO()
@@ -146,6 +131,34 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shar
             title = f"<title>{escape(line.name, quote=False)}</title>" if part == "line" else ""
             svg = svg.replace(name, f'<g class="{part} series-{line.series}">{title}')
     return svg
+
+
+def _draw_curve(axes: "Axes", curve: Curve, shade: str, key: str, most: float) -> None:
+    """A line and the band around it, which ends at 0 and at the most that there can be."""
+    low = [max(0.0, m - s) for m, s in zip(curve.mean, curve.spread, strict=True)]
+    high = [min(most, m + s) for m, s in zip(curve.mean, curve.spread, strict=True)]
+    band = axes.fill_between(curve.x, low, high, color=shade, alpha=0.1, linewidth=0)
+    band.set_gid(f"{key}-band-{curve.series}")
+    (path,) = axes.plot(
+        curve.x,
+        curve.mean,
+        color=shade,
+        linewidth=1.9,
+        linestyle=(0, (4, 2.5)) if curve.dashed else "-",
+        marker="o" if len(curve.x) == 1 else None,
+        markersize=4,
+    )
+    path.set_gid(f"{key}-line-{curve.series}")
+
+
+def _calm(axes: "Axes", line_colour: str, muted: str) -> None:
+    """No frame and no ticks: a base line, thin lines to read values by, and numbers."""
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(line_colour)
+    axes.grid(axis="y", color=line_colour, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, colors=muted, pad=6)
+    axes.margins(x=0.01, y=0.05)
 
 
 def dots(points: Sequence[tuple[float, float]], groups: Sequence[int]) -> str:
