@@ -13,9 +13,10 @@ import spigot
 from spigot.data.batch import encode
 from spigot.data.corpus import Corpus, Split
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.models.constraints import Constraints, Infeasible, Limits
+from spigot.models.constraints import Constraints, Infeasible
 from spigot.models.inspection import inspect
 from spigot.models.joint import Answer
+from spigot.models.limits import Limits
 from spigot.models.parser import Parser
 from tests import brute
 from tests.parsing import batch_of, classifier, classifier_model, parser, review_corpus, sentences

@@ -2,9 +2,10 @@
 
 from spigot.models.accounts import Account, PartAccount, account
 from spigot.models.classifier import Classifier
-from spigot.models.constraints import Constraints, Infeasible, Limits
+from spigot.models.constraints import Constraints, Infeasible
 from spigot.models.inspection import Alternative, ArcScore, Inspection, inspect
 from spigot.models.joint import AbstractJoint, Answer, Evidence, JointClassifier, JointParser, estimator, joint_model
+from spigot.models.limits import Limits
 from spigot.models.parser import Parser
 from spigot.models.pruning import ArcPruner, SeenArcs
 from spigot.models.semantics import SemanticParser

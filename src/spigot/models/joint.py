@@ -15,8 +15,9 @@ from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
 from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure
 from spigot.models.classifier import Classifier
-from spigot.models.constraints import Constraints, Limits
+from spigot.models.constraints import Constraints
 from spigot.models.given import given_trees
+from spigot.models.limits import Limits
 from spigot.models.pruning import ArcPruner
 from spigot.models.semantics import SemanticParser
 from spigot.models.syntax import SyntacticParser

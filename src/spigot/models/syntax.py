@@ -8,8 +8,8 @@ import spigot
 from spigot import config
 from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
-from spigot.models.constraints import has_tree
 from spigot.models.encode import BatchEncoder
+from spigot.models.limits import has_tree
 from spigot.nn.scorers import PairScorer
 from spigot.types import Mask, Parts, Values
 
