@@ -13,9 +13,9 @@ import spigot
 from spigot.data.batch import encode
 from spigot.data.corpus import Corpus, Split
 from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.models.answers import Answer
 from spigot.models.constraints import Constraints, Infeasible
 from spigot.models.inspection import inspect
-from spigot.models.joint import Answer
 from spigot.models.limits import Limits
 from spigot.models.parser import Parser
 from tests import brute

@@ -205,6 +205,18 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
         parser: The system.
         gold: The sentences.
         tagged: Whether they have the tags and lemmas of this system already.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Arc
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.parser import Parser
+        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> config, vocab = make_config({"system": "neurboparser"}), Vocab.of([rain])
+        >>> (found,) = parsed(Parser(config, vocab, joint_model(config, vocab)), [rain])
+        >>> found.heads is None, found.graph is None            # it has no syntactic parser
+        (True, False)
     """
     found = parser.parse(map(parser.visible, gold), tagged=tagged)
     sentences = progress(found, "parsing", total=len(gold))
@@ -227,6 +239,18 @@ def check_classes(
 
     Raises:
         ValueError: If there are such classes.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.vocab import Vocab
+        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.parser import Parser
+        >>> config = make_config({"task": "classification", "system": "bilstm"})
+        >>> vocab = Vocab.of([Sentence(("Bad",), label=0), Sentence(("Good",), label=1)])
+        >>> parser, gold = Parser(config, vocab, joint_model(config, vocab)), [Sentence(("Fair",), label=2)]
+        >>> check_classes(parser, gold, run=Path("mood"), file=Path("dev.tsv"))
+        Traceback (most recent call last):
+        ValueError: dev.tsv has sentences of class 2, and mood knows only 0 and 1; give a file with the same classes.
     """
     if not parser.classifies:
         return

@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 
 class Arc(NamedTuple):
-    """One labelled dependency of a graph: `predicate -role-> argument`. Words count from 1."""
+    """One labelled dependency of a graph: `predicate -role-> argument`. Words count from 1.
+
+    Example:
+        >>> Arc(2, 1, "ARG1").role
+        'ARG1'
+    """
 
     predicate: int
     argument: int

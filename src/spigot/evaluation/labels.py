@@ -17,6 +17,10 @@ class ClassScores:
         recall: Of the sentences that have it, the share that were given it.
         f1: Their harmonic mean.
         sentences: How many have it.
+
+    Example:
+        >>> ClassScores(precision=0.5, recall=1.0, f1=0.667, sentences=3).recall
+        1.0
     """
 
     precision: float

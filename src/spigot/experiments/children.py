@@ -13,10 +13,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Literal, Protocol, TypeAlias
 
-import tomli_w
-
 from spigot.experiments.sweep import Trial
-from spigot.training.checkpoint import CONFIG, SCORES, write_text
+from spigot.training.checkpoint import CONFIG, SCORES, write_config
 
 try:
     import fcntl
@@ -134,7 +132,7 @@ class Children:
         else:
             # A copy for this one alone: the file it comes from may change while others are trained.
             config = self._folder / f"{name}.toml"
-            write_text(config, tomli_w.dumps(training.trial.config.model_dump(mode="json", exclude_none=True)))
+            write_config(config, training.trial.config)
             words = [str(config), "--out", str(run)]
         log = (self._folder / f"{name}.log").open("ab")
         said_before = log.tell()

@@ -10,8 +10,8 @@ from torch import Tensor
 from spigot.data.batch import Batch, collate, encode
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.vocab import TOP
+from spigot.models.answers import Answer, Evidence
 from spigot.models.constraints import Constraints, Infeasible
-from spigot.models.joint import Answer, Evidence
 from spigot.models.parser import Parser, with_tags
 from spigot.types import Parts
 

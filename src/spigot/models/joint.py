@@ -3,7 +3,6 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -14,6 +13,7 @@ from spigot import config
 from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
 from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure
+from spigot.models.answers import Answer, Evidence
 from spigot.models.classifier import Classifier
 from spigot.models.constraints import Constraints
 from spigot.models.given import given_trees
@@ -21,24 +21,7 @@ from spigot.models.limits import Limits
 from spigot.models.pruning import ArcPruner
 from spigot.models.semantics import SemanticParser
 from spigot.models.syntax import SyntacticParser
-from spigot.types import Mask, Parts, Values
-
-
-class Evidence(NamedTuple):
-    """The scores that a structure was found by, and the parts that existed for it."""
-
-    scores: Parts
-    mask: Mask
-
-
-class Answer(NamedTuple):
-    """What a system says about the sentences of a batch, whatever it has; and by which scores it found it."""
-
-    tree: Parts | None = None
-    graph: Parts | None = None
-    probabilities: Float[Tensor, "batch k"] | None = None
-    tree_evidence: Evidence | None = None
-    graph_evidence: Evidence | None = None
+from spigot.types import Parts, Values
 
 
 class AbstractJoint(nn.Module, abc.ABC):
@@ -49,6 +32,13 @@ class AbstractJoint(nn.Module, abc.ABC):
         semantics: The semantic parser; `None` in a system without.
         pruner: The small parser that decides what the semantic parser scores.
         estimator: How gradients pass through the structure.
+
+    Example:
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))])
+        >>> model: AbstractJoint = joint_model(config.make_config({"system": "ste"}), vocab)
+        >>> sorted(model.parts()), model.estimator
+        (['pruner', 'semantics', 'syntax'], StraightThrough(eta=1.0, max_norm=None))
     """
 
     settings: config.Config

@@ -11,7 +11,8 @@ from spigot.data.lemmas import Lemmatiser
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagger import Tagger
 from spigot.data.vocab import SPECIAL, Vocab
-from spigot.models.joint import AbstractJoint, Answer
+from spigot.models.answers import Answer
+from spigot.models.joint import AbstractJoint
 from spigot.models.syntax import tree_heads
 from spigot.types import Parts
 

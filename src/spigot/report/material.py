@@ -187,8 +187,7 @@ def read_run(path: Path) -> Run:
         Traceback (most recent call last):
         FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
     """
-    if not (path / checkpoint.CONFIG).exists():
-        raise FileNotFoundError(f"{path} is no run folder: it has no {checkpoint.CONFIG}. Train one with spigot train.")
+    config = checkpoint.read_config(path)
     scores = path / checkpoint.SCORES
     if not scores.exists():
         raise FileNotFoundError(
@@ -203,7 +202,7 @@ def read_run(path: Path) -> Run:
         raise ValueError(
             f"{scores} is damaged ({error}); write it again with spigot train --resume {shlex.quote(str(path))}."
         ) from None
-    return Run(path, checkpoint.read_config(path), found)
+    return Run(path, config, found)
 
 
 def experiments(runs: Sequence[Run], baseline: Path | None = None) -> list[Experiment]:

@@ -51,8 +51,6 @@ def load(run: str | os.PathLike[str]) -> Parser:
 def open_run(run: str | os.PathLike[str]) -> Parser:
     """The system of a run folder before its parameters are read."""
     folder = Path(run)
-    if not (folder / CONFIG).exists():
-        raise FileNotFoundError(f"{folder} is no run folder: it has no {CONFIG}. Train one with spigot train.")
     config = read_config(folder)
     try:
         vocab = Vocab.from_json((folder / VOCAB).read_text(encoding="utf-8"))
@@ -70,11 +68,35 @@ def save_start(folder: Path, parser: Parser) -> None:
     write_text(folder / VOCAB, parser.vocab.to_json())
     if parser.tagger is not None:
         parser.tagger.save(folder / TAGGER)
-    write_text(folder / CONFIG, tomli_w.dumps(_without_none(parser.config.model_dump(mode="json"))))
+    write_config(folder / CONFIG, parser.config)
+
+
+def write_config(path: Path, config: Config) -> None:
+    """Write a configuration as TOML; that has no null, so what is unset is left out.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / CONFIG
+        >>> write_config(path, Config(name="mine"))
+        >>> read_config(path.parent).name
+        'mine'
+    """
+    write_text(path, tomli_w.dumps(config.model_dump(mode="json", exclude_none=True)))
 
 
 def read_config(folder: Path) -> Config:
-    """The resolved configuration of a run."""
+    """The resolved configuration of a run.
+
+    Raises:
+        FileNotFoundError: If the folder has none, and so is no run.
+
+    Example:
+        >>> read_config(Path("nowhere"))
+        Traceback (most recent call last):
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
+    """
+    if not (folder / CONFIG).exists():
+        raise FileNotFoundError(f"{folder} is no run folder: it has no {CONFIG}. Train one with spigot train.")
     try:
         return resolved_config(tomllib.loads((folder / CONFIG).read_text(encoding="utf-8")), where=str(folder / CONFIG))
     except tomllib.TOMLDecodeError as error:
@@ -110,7 +132,15 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file in one piece or not at all."""
+    """Write a text file in one piece or not at all.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "notes.txt"
+        >>> write_text(path, "It rained.")
+        >>> path.read_text()
+        'It rained.'
+    """
     with written(path) as file:
         file.write(text.encode())
 
@@ -127,12 +157,3 @@ def _checked(parser: Parser, tensors: dict[str, Tensor], path: Path) -> dict[str
     if any(value.is_floating_point() and not torch.isfinite(value).all() for value in tensors.values()):
         raise ValueError(f"{path} has parameters that are not numbers; restore it or train again.")
     return tensors
-
-
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
-    """TOML has no null: what is unset is left out."""
-    return {
-        name: _without_none(value) if isinstance(value, dict) else value
-        for name, value in values.items()
-        if value is not None
-    }
