@@ -50,7 +50,12 @@ class FormatError(ValueError):
 
 
 class Malformed(Exception):
-    """What a parser raises: which line of its block, from 0, and what is wrong there."""
+    """What a parser raises: which line of its block, from 0, and what is wrong there.
+
+    Example:
+        >>> Malformed(2, "word 3 has 9 columns; it must have 10.").offset
+        2
+    """
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(offset, reason)
@@ -65,6 +70,10 @@ class Layout(NamedTuple):
         lead: What stands before it: a byte order mark, blank lines, comments that belong to no sentence.
         newline: What ends its lines.
         tail: What follows its last line, up to the next block.
+
+    Example:
+        >>> Layout(newline="\\r\\n").tail
+        '\\n\\n'
     """
 
     lead: str = ""
@@ -84,6 +93,10 @@ class Block(NamedTuple):
         opens: Whether it is the first of its file.
         layout: The white space around it.
         first: The number of its first line in the file, from 1.
+
+    Example:
+        >>> Block(["1\\tRain", "2\\tfell"], opens=True).first
+        1
     """
 
     lines: list[str]
@@ -102,6 +115,10 @@ class RawBlock:
         lead: What stands before it.
         tail: The blank lines after it.
         opens: Whether it is the first of its file.
+
+    Example:
+        >>> RawBlock(1, [b"1\\tRain\\n"]).opens
+        False
     """
 
     first: int
@@ -139,6 +156,10 @@ def split_blocks(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
     """Cuts lines into blocks at blank lines, one block in memory beside the one that is handed out.
 
     Comments that stand alone go before the block that follows them, or after the last one.
+
+    Example:
+        >>> [(block.first, len(block.lines)) for block in split_blocks([b"a\\n", b"b\\n", b"\\n", b"c\\n"], "some.txt")]
+        [(1, 2), (4, 1)]
     """
     number, pending, lead, opens = 0, None, b"", True
     current: list[bytes] = []
@@ -176,6 +197,10 @@ def split_lines(lines: Iterable[bytes], name: str) -> Iterator[RawBlock]:
     """Makes one block of every line that is not blank, for formats with a sentence on each line.
 
     Here a line of white space is blank too: no such format has columns in which it could mean something.
+
+    Example:
+        >>> [block.first for block in split_lines([b"a\\n", b" \\n", b"b\\n"], "some.txt")]
+        [1, 3]
     """
     pending, lead = None, b""
     for number, line in _numbered(lines, name):
@@ -207,7 +232,12 @@ def _text(data: bytes, offset: int) -> str:
 
 
 def decode(raw: RawBlock) -> Block:
-    """The text of a block; `Malformed` if it is not clean UTF-8 with one kind of line end."""
+    """The text of a block; `Malformed` if it is not clean UTF-8 with one kind of line end.
+
+    Example:
+        >>> decode(RawBlock(1, [b"1\\tRain\\n", b"2\\tfell\\n"])).lines
+        ['1\\tRain', '2\\tfell']
+    """
     data = b"".join(raw.lines)
     text = _text(data, 0)
     lead = _text(raw.lead, -raw.lead.count(b"\n"))
@@ -237,7 +267,14 @@ def decode(raw: RawBlock) -> Block:
 
 @contextlib.contextmanager
 def opened(location: Location) -> Iterator[tuple[Iterable[bytes], str]]:
-    """The lines of a file or stream as bytes, gunzipped if they are gzipped, and its name for messages."""
+    """The lines of a file or stream as bytes, gunzipped if they are gzipped, and its name for messages.
+
+    Example:
+        >>> import io
+        >>> with opened(io.BytesIO(gzip.compress(b"Rain\\nfell\\n"))) as (lines, name):
+        ...     list(lines), name
+        ([b'Rain\\n', b'fell\\n'], '<stream>')
+    """
     if isinstance(location, str | os.PathLike):
         path = os.fspath(location)
         with open(path, "rb") as file:
@@ -274,7 +311,13 @@ def _starts_gzip(stream: BinaryIO) -> bool:
 
 
 def is_text(stream: Stream) -> bool:
-    """Whether a stream takes and gives `str`."""
+    """Whether a stream takes and gives `str`.
+
+    Example:
+        >>> import io
+        >>> is_text(io.StringIO()), is_text(io.BytesIO())
+        (True, False)
+    """
     mode = getattr(stream, "mode", None)
     if isinstance(mode, str) and "b" in mode:
         return False
@@ -282,7 +325,13 @@ def is_text(stream: Stream) -> bool:
 
 
 def require(path: str | os.PathLike[str]) -> None:
-    """Says at once, not at the first sentence, that a file is not there."""
+    """Says at once, not at the first sentence, that a file is not there.
+
+    Example:
+        >>> require("no-such-file.sdp")
+        Traceback (most recent call last):
+        FileNotFoundError: [Errno 2] no such data file: 'no-such-file.sdp'
+    """
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, "no such data file", os.fspath(path))
     if os.path.isdir(path):
@@ -294,6 +343,16 @@ def written(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes its place when the block ends, and leaves nothing if it fails.
 
     A name that ends in `.gz` is gzipped, without a time stamp, so that equal text gives equal files.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "notes.txt"
+        >>> with written(path) as file:
+        ...     _ = file.write(b"It rained.")
+        ...     path.exists()
+        False
+        >>> path.read_bytes()
+        b'It rained.'
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
