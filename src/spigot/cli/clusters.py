@@ -18,7 +18,7 @@ def clusters(
     seeds: int | None = None,
     epochs: int | None = None,
     seed: int = 0,
-    out: Path = Path("report.html"),
+    out: Path = Path("clusters.html"),
     as_json: AsJson = False,
     threads: int = 1,
 ) -> None:
