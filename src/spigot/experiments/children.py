@@ -184,6 +184,18 @@ class Children:
             self._end()
             self._heeded = len(self.stopped)
 
+    def raise_if_stopped(self, trainings: Sequence[Training], noun: str) -> None:
+        """Say how far they all came, if a request to stop has ended them.
+
+        Raises:
+            KeyboardInterrupt: There was one.
+        """
+        if self.stopped:
+            finished = sum(training.status == "finished" for training in trainings)
+            raise KeyboardInterrupt(
+                f"interrupted with {finished} of {len(trainings)} {noun} finished; run the same command again to go on."
+            )
+
     def _end(self) -> None:
         for child in self._running:
             if self._ending:

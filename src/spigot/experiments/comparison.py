@@ -82,11 +82,7 @@ def run_comparison(
             if not children and (children.stopped or not any(progress.status == "waiting" for progress in known)):
                 break
             time.sleep(pause)
-    if children.stopped:
-        finished = sum(progress.status == "finished" for progress in known)
-        raise KeyboardInterrupt(
-            f"interrupted with {finished} of {len(known)} trainings finished; run the same command again to go on."
-        )
+    children.raise_if_stopped(known, "trainings")
 
 
 def _give_up(plan: Plan, known: Sequence[Progress]) -> None:

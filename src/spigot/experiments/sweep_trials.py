@@ -85,11 +85,7 @@ def run_trials(
             if not children and (children.stopped or not any(result.status == "waiting" for result in results)):
                 break
             time.sleep(pause)
-    if children.stopped:
-        finished = sum(result.status == "finished" for result in results)
-        raise KeyboardInterrupt(
-            f"interrupted with {finished} of {len(results)} trials finished; run the same command again to go on."
-        )
+    children.raise_if_stopped(results, "trials")
 
 
 def known_results(sweep: Sweep, folder: Path, *, tests: bool = False) -> list[Result]:
