@@ -13,11 +13,13 @@ BENCH  := .venv-bench
 SHELL  := bash
 TOOLS  := scikit-build-core nanobind cmake ninja pathspec
 
-# pip at the pinned versions. Of what it says, the lines that tell how far it is and what went wrong; not its search for
-# each package. The first minutes are downloads, of PyTorch above all.
+# pip at the pinned versions. What it says is cut down to how far it is and what went wrong: not its search for every
+# package, nor who asked for which.
 INSTALL = install() { set -o pipefail; "$$1" -m pip install --disable-pip-version-check --progress-bar off \
-	-c constraints.txt "$${@:2}" 2>&1 | awk '!/^ *(Looking in|Collecting|Requirement already|Obtaining|Preparing|Checking if)|Location .* is ignored|\.metadata / \
-	{ print "   " $$0; fflush() }'; }; install
+	-c constraints.txt "$${@:2}" 2>&1 | awk ' \
+	/^ *(Looking in|Collecting|Requirement already|Obtaining|Preparing|Checking if|Created wheel|Stored in)/ { next } \
+	/Location .* is ignored|\.metadata / { next } \
+	{ sub(/ \(from .*/, ""); sub(/Processing .*\//, "Processing "); sub(/^ */, "   "); print; fflush() }'; }; install
 SAY     = @printf '\n== %s\n'
 
 .PHONY: demo test lint docs bench clean help
