@@ -15,11 +15,12 @@ TOOLS  := scikit-build-core nanobind cmake ninja pathspec
 
 # pip at the pinned versions. What it says is cut down to how far it is and what went wrong: not its search for every
 # package, nor who asked for which.
-INSTALL = install() { set -o pipefail; "$$1" -m pip install --disable-pip-version-check --progress-bar off \
+INSTALL = install() { set -o pipefail; "$$1" -u -m pip install --disable-pip-version-check --progress-bar off \
 	-c constraints.txt "$${@:2}" 2>&1 | awk ' \
 	/^ *(Looking in|Collecting|Requirement already|Obtaining|Preparing|Checking if|Created wheel|Stored in)/ { next } \
 	/Location .* is ignored|\.metadata / { next } \
-	{ sub(/ \(from .*/, ""); sub(/Processing .*\//, "Processing "); sub(/^ */, "   "); print; fflush() }'; }; install
+	{ sub(/ \(from .*/, ""); sub(/Processing .*\//, "Processing "); sub(/packages: .*,.*/, "packages: the longest silence"); \
+	sub(/Successfully installed .*/, "Done"); sub(/^ */, "   "); print; fflush() }'; }; install
 SAY     = @printf '\n== %s\n'
 
 .PHONY: demo test lint docs bench clean help
@@ -57,7 +58,7 @@ $(VENV)/usable: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(SAY) "Installing what builds the kernels"
 	@$(INSTALL) $(BIN)/python $(TOOLS)
-	$(SAY) "Installing PyTorch and the rest, compiling the kernels: some minutes, and long silences"
+	$(SAY) "Installing PyTorch and the rest, compiling the kernels: some minutes"
 	@$(INSTALL) $(BIN)/python --no-build-isolation --editable .
 	@touch $@
 
