@@ -14,20 +14,23 @@ SHELL  := bash
 TOOLS  := scikit-build-core nanobind cmake ninja pathspec
 
 # pip at the pinned versions. What it says is cut down to how far it is and what went wrong: not its search for every
-# package, nor who asked for which.
-INSTALL = install() { set -o pipefail; "$$1" -u -m pip install --disable-pip-version-check --progress-bar off \
-	-c constraints.txt "$${@:2}" 2>&1 | awk ' \
-	/^ *(Looking in|Collecting|Requirement already|Obtaining|Preparing|Checking if|Created wheel|Stored in)/ { next } \
-	/Location .* is ignored|\.metadata / { next } \
-	{ sub(/ \(from .*/, ""); sub(/Processing .*\//, "Processing "); sub(/packages: .*,.*/, "packages: the longest silence"); \
-	sub(/Successfully installed .*/, "Done"); sub(/^ */, "   "); print; fflush() }'; }; install
+# package. The shell reads it line by line, since some kinds of awk and sed wait until there is more.
+INSTALL = install() { set -o pipefail; "$$1" -m pip install --disable-pip-version-check --progress-bar off \
+	-c constraints.txt "$${@:2}" 2>&1 | while IFS= read -r line; do case "$$line" in \
+	"Looking in "*|*"Collecting "*|"Requirement already "*|"Obtaining "*|*"Preparing "*|*"Checking if "*) ;; \
+	*"Created wheel "*|*"Stored in "*|*"Location "*" is ignored"*|*.metadata*) ;; \
+	"Processing "*) line="$${line%% (from *}"; echo "   $${line\#\#*/}" ;; \
+	"Installing collected "*) echo "   Unpacking all of it" ;; \
+	"Successfully installed "*) echo "   Done" ;; \
+	*) echo "   $$line" ;; \
+	esac; done; }; install
 SAY     = @printf '\n== %s\n'
 
 .PHONY: demo test lint docs bench clean help
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/usable
-	$(SAY) "Training five systems, two at a time: some minutes"
+	$(SAY) "Training five systems: some minutes"
 	@$(BIN)/spigot demo
 
 test: lint
