@@ -1,54 +1,79 @@
-# make demo   a first look: train the paper's systems on the built-in corpus, write a report
+# make demo   a first look: train the paper's systems on a generated corpus, write a report
 # make test   everything that is checked: lint, types, import contract, tests, documents
+# make lint   style, types and imports only
+# make docs   the site, in site/: open site/index.html
 # make bench  speed, side by side with the peers that install
-# make docs   the site, strictly
+# make clean  remove the environments and everything built
+# make help   this list
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-USABLE := $(VENV)/usable
-STAMP  := $(VENV)/installed
-BENCH  := .venv-bench/installed
+BENCH  := .venv-bench
+SHELL  := bash
+TOOLS  := scikit-build-core nanobind cmake ninja pathspec
 
-.PHONY: demo test lint bench docs clean
+# pip at the pinned versions. What it says is cut down to how far it is and what went wrong: not its search for every
+# package. The shell reads it line by line, since some kinds of awk and sed wait until there is more.
+INSTALL = install() { set -o pipefail; "$$1" -m pip install --disable-pip-version-check --progress-bar off \
+	-c constraints.txt "$${@:2}" 2>&1 | while IFS= read -r line; do case "$$line" in \
+	"Looking in "*|*"Collecting "*|"Requirement already "*|"Obtaining "*|*"Preparing "*|*"Checking if "*) ;; \
+	*"Created wheel "*|*"Stored in "*|*"Location "*" is ignored"*|*.metadata*) ;; \
+	"Processing "*) line="$${line%% (from *}"; echo "   $${line\#\#*/}" ;; \
+	"Installing collected "*) echo "   Unpacking all of it" ;; \
+	"Successfully installed "*) echo "   Done" ;; \
+	*) echo "   $$line" ;; \
+	esac; done; }; install
+SAY     = @printf '\n== %s\n'
 
-demo: $(USABLE)
-	$(BIN)/spigot demo
+.PHONY: demo test lint docs bench clean help
+.DEFAULT_GOAL := help
+
+demo: $(VENV)/usable
+	$(SAY) "Training five systems: some minutes"
+	@$(BIN)/spigot demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 	$(MAKE) docs
 
-lint: $(STAMP)
+lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-docs: $(STAMP)
+docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-bench: $(BENCH)
-	.venv-bench/bin/python -m benchmarks
-
-# What the demo needs; and what the tests need beside it. The kernels are compiled once.
-$(USABLE): pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
-	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
-	$(PIP) scikit-build-core nanobind cmake ninja pathspec
-	$(PIP) --no-build-isolation --editable .
-	@touch $@
-
-$(STAMP): $(USABLE)
-	$(PIP) --no-build-isolation --editable ".[dev]"
-	@touch $@
-
-$(BENCH): $(STAMP) benchmarks/requirements.txt
-	test -d .venv-bench || $(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt scikit-build-core nanobind cmake ninja pathspec
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-build-isolation ".[piqp]"
-	@touch $@
+bench: $(BENCH)/installed
+	$(BENCH)/bin/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist site
+	rm -rf $(VENV) $(BENCH) build dist site
+
+help:
+	@sed -n '/^$$/q; s/^# //p' Makefile
+
+# What the demo needs; and what the tests need beside it. The kernels are compiled once.
+$(VENV)/usable: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+	$(SAY) "Making an environment in $(VENV)"
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	$(SAY) "Installing what builds the kernels"
+	@$(INSTALL) $(BIN)/python $(TOOLS)
+	$(SAY) "Installing PyTorch and the rest, compiling the kernels: some minutes"
+	@$(INSTALL) $(BIN)/python --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/installed: $(VENV)/usable
+	$(SAY) "Installing what the tests and the site need"
+	@$(INSTALL) $(BIN)/python --no-build-isolation --editable ".[dev]"
+	@touch $@
+
+$(BENCH)/installed: $(VENV)/installed benchmarks/requirements.txt
+	$(SAY) "Making an environment in $(BENCH), with the peers"
+	@test -d $(BENCH) || $(PYTHON) -m venv $(BENCH)
+	@$(INSTALL) $(BENCH)/bin/python $(TOOLS)
+	@$(INSTALL) $(BENCH)/bin/python -r benchmarks/requirements.txt
+	@$(INSTALL) $(BENCH)/bin/python --no-build-isolation ".[piqp]"
+	@touch $@

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,8 @@ import spigot
 from spigot.config import Config, Values
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-
-def my_network(z: Tensor) -> Tensor:
-    """The network that the README leaves to the reader."""
-    return (z * torch.arange(z.numel()).reshape(z.shape).to(z)).sum()
 
 
 def blocks(text: str) -> Iterator[tuple[str, str, int]]:
@@ -32,9 +29,9 @@ def blocks(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def run(document: Path) -> int:
-    """Run every block in order, in one namespace; returns how many there were."""
+    """Run every block in order, in one namespace that begins empty; returns how many there were."""
     text = document.read_text(encoding="utf-8")
-    namespace = {"__name__": "document", "my_network": my_network}
+    namespace: dict[str, Any] = {"__name__": "document"}
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     count = 0
     for language, code, line in blocks(text):
@@ -51,7 +48,7 @@ def run(document: Path) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile, about itself
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_code_in_documents_runs(document: Path) -> None:
     run(document)
 
@@ -71,15 +68,34 @@ def test_the_readme_shows_the_layer() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     language, code, _ = next(blocks(text))
     assert language == "python"
-    namespace: dict[str, Tensor] = {"my_network": my_network}  # pyright: ignore[reportAssignmentType]
+    namespace: dict[str, Tensor] = {}
     exec(code, namespace)
-    scores, z, mask = namespace["scores"], namespace["z"], namespace["mask"]
+    scores, z, mask, states = (namespace[name] for name in ("scores", "z", "mask", "states"))
     trees = spigot.ProjectiveTrees()
     assert trees.contains(z.detach(), mask).all()
-    g = torch.autograd.grad(my_network(leaf := z.detach().requires_grad_()), leaf)[0].masked_fill(~mask, 0)
+    leaf = z.detach().requires_grad_()
+    loss = torch.einsum("bij,bid->bjd", leaf, states).square().sum()
+    g = torch.autograd.grad(loss, leaf)[0].masked_fill(~mask, 0)
     expected = z.detach() - spigot.HeadSimplex().project(z.detach() - g, mask)
     assert scores.grad is not None
     torch.testing.assert_close(scores.grad, expected)
+
+
+def paste(code: str) -> str:
+    """What the plain interactive Python complains about when the code is pasted into it."""
+    command = [sys.executable, "-i", "-q", "-c", "import sys; sys.ps1 = sys.ps2 = ''"]
+    return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stderr.strip()
+
+
+def test_code_of_the_readme_can_be_pasted() -> None:
+    """Block after block: the prompt ends a body at an empty line and nowhere else, unlike a file."""
+    found = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert paste("\n".join(code for language, code, _ in found if language == "python")) == ""
+
+
+def test_what_cannot_be_pasted_is_found() -> None:
+    assert "SyntaxError" in paste("for i in range(2):\n    i\nx = 1\n")
+    assert "NameError" in paste("my_network(1)\n")
 
 
 def table(section: str) -> set[str]:
@@ -112,17 +128,20 @@ def test_table_of_estimators_says_which_are_hard() -> None:
         assert ("| soft |" in row) != getattr(spigot, name).hard
 
 
+def reference() -> str:
+    """All pages of the API reference."""
+    return "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.md")))
+
+
 def test_the_reference_has_every_public_name() -> None:
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^::: spigot\.(\w+)$", text, re.MULTILINE)
+    listed = re.findall(r"^::: spigot\.(\w+)$", reference(), re.MULTILINE)
     assert sorted(listed) == sorted(spigot.__all__)
 
 
 @pytest.mark.parametrize("package", ["data", "data.synthetic", "evaluation", "models", "training"])
 def test_the_reference_has_every_name_of_the_pipeline(package: str) -> None:
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    listed = set(re.findall(rf"^::: spigot\.{package}\.(\w+)$", text, re.MULTILINE))
-    assert listed == set(importlib.import_module(f"spigot.{package}").__all__)
+    listed = re.findall(rf"^::: spigot\.{package}\.(\w+)$", reference(), re.MULTILINE)
+    assert sorted(listed) == sorted(importlib.import_module(f"spigot.{package}").__all__)
 
 
 def test_the_guide_lists_every_setting_with_its_default() -> None:
@@ -158,12 +177,20 @@ def leaves(values: Values, above: str = "") -> Iterator[tuple[str, object]]:
 
 def test_every_page_is_in_the_navigation() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n", 1)[1]
-    for page in (ROOT / "docs").glob("*.md"):
-        assert f": {page.name}\n" in navigation, page.name
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert f": {name}\n" in navigation, name
 
 
 @pytest.mark.parametrize("document", [ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     """Links within the repository; the site's own are checked when it is built."""
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]+)#?([^)]*)", document.read_text(encoding="utf-8")):
         assert (ROOT / target).exists(), target
+        assert not anchor or anchor in anchors(ROOT / target), f"{target}#{anchor}"
+
+
+def anchors(document: Path) -> set[str]:
+    """What the headings of a page are called in links to them."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

@@ -198,7 +198,7 @@ def test_piqp_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builtins, "__import__", without)
     polytope = LinearPolytope(np.ones((1, 3)), np.ones(1))
     assert polytope.contains(torch.zeros(3))
-    with pytest.raises(ImportError, match=r"pip install torch-spigot\[piqp\]"):
+    with pytest.raises(ImportError, match=r'pip install "torch-spigot\[piqp\]"'):
         polytope.project(torch.ones(3))
 
 

@@ -298,7 +298,7 @@ def _piqp() -> ModuleType:
     except ImportError:
         raise ImportError(
             "LinearPolytope.project needs the quadratic programming solver piqp, which is not installed: "
-            "pip install torch-spigot[piqp]. Or project onto the convex hull, which needs no solver: "
+            'pip install "torch-spigot[piqp]". Or project onto the convex hull, which needs no solver: '
             "spigot.Spigot(polytope=spigot.ConvexHull(structure))."
         ) from None
     return piqp
