@@ -117,6 +117,7 @@ def account_drawing(told: Account, *, graph: bool = False) -> Drawing:
         graph: Whether it is a graph, drawn above the words, or a tree.
 
     Example:
+        >>> from spigot.models.accounts import PartAccount
         >>> parts = (PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.4, 0.6), PartAccount(Arc(0, 1, ""), 0, -1, 1, 0.6, -1))
         >>> [(arc.start, arc.mark) for arc in account_drawing(Account(Sentence(("a", "b")), 0.1, "", parts)).below]
         [(2, 'gone'), (0, 'new')]

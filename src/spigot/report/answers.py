@@ -8,7 +8,7 @@ from spigot.data.sentence import Graph, Sentence
 from spigot.evaluation import graph_counts, tree_counts
 from spigot.models.parser import Parser
 from spigot.report.material import System
-from spigot.report.results import Pace
+from spigot.report.speed import Pace
 
 
 @dataclass(frozen=True)

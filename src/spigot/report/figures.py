@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +170,7 @@ def _name_curves(figure: "Figure", lines: Sequence[Curve], shades: Sequence[str]
         text.set_parse_math(False)
 
 
-def _stroke(curve: Curve) -> "str | tuple[int, tuple[float, float]]":
+def _stroke(curve: Curve) -> Literal["-"] | tuple[float, tuple[float, float]]:
     return (0, (4, 2.5)) if curve.dashed else "-"
 
 

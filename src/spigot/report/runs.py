@@ -19,7 +19,8 @@ from spigot.report.figure1 import figure1_interactive, figure1_script
 from spigot.report.material import Experiment, Run, experiments, read_run
 from spigot.report.origin import origin
 from spigot.report.page import Page, Section, environment, source
-from spigot.report.results import curve_section, result_tables, speed_section
+from spigot.report.results import curve_section, result_tables
+from spigot.report.speed import speed_section
 from spigot.report.verdict import verdict
 from spigot.training import checkpoint
 

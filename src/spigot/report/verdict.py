@@ -104,7 +104,10 @@ def _compared(experiment: Experiment, ranked: Sequence[Standing], part: str, mea
     start = f"{names[0]} is best {place}: {measure.name} {value}"
     if found is None:
         lead = f"{100 * (best.mean - second.mean):.2f}"
-        return [f"{start}, {lead} above {names[1]}; whether by chance is not known.", _unknown(best.system.first, part)]
+        missing = (run for each in (best, second) for run in each.system.runs if _pooled([run], part, measure) is None)
+        run = next(missing, None)
+        why = "They were not judged by the same sentences." if run is None else _unknown(run, part)
+        return [f"{start}, {lead} above {names[1]}; whether by chance is not known.", why]
     lead = f"{100 * found.difference:.2f}"
     if found.low > 0:
         headline = f"{start}, {lead} above {names[1]}, which is beyond chance."
