@@ -63,8 +63,7 @@ def test_examples_come_from_the_sentences_that_a_run_keeps(tmp_path):
 
 
 def test_forced_and_forbidden_arcs_are_marked_in_files_too(ask):
-    free = only(parse(ask, words=WORDS))
-    (word, head), (start, end, role) = (1, free["heads"][0]), free["graph"]["arcs"][0]
+    (word, head), (start, end, role) = (1, only(parse(ask, words=WORDS))["heads"][0]), (3, 2, "ARG1")
     demands = {"not_heads": [[word, head]], "arcs": [[start, end, role]]}
     drawn = only(parse(ask, words=WORDS, constraints=demands, draw="file"))["svg"]
     assert f'class="arc gone forbidden" data-side="below" data-start="{head}" data-end="{word}"' in drawn

@@ -116,11 +116,17 @@ def _graphs(graphs: GraphChanges, first: str, second: str) -> Table:
 
 
 def _flips(labels: LabelChanges, first: str, second: str) -> Iterator[Table]:
+    if not labels.table:
+        counts = (labels.flipped, labels.wrong_to_right, labels.right_to_wrong, labels.wrong_to_wrong)
+        heads = ["", "flipped", "put right", "made wrong", "from one wrong class to another"]
+        rows = [TableRow("classes", [Cell(f"{count:,}") for count in counts])]
+        yield Table(heads, rows, f"Classes: {labels.sentences:,} sentences")
+        return
     said = (
         f"{labels.flipped:,} of {labels.sentences:,} sentences flipped their class: {labels.wrong_to_right:,} put "
         f"right, {labels.right_to_wrong:,} made wrong, {labels.wrong_to_wrong:,} from one wrong class to another."
     )
-    kind = labels.structure or "structures"
+    kind = labels.structure or ""
     rows = [
         TableRow(
             "changed" if cell.changed else "same",
