@@ -12,7 +12,7 @@ LINES = [
 
 
 def chart(key: str = "k") -> str:
-    return curves(LINES, x_label="epoch", y_label="accuracy", key=key)
+    return curves(LINES, title="Learning & more", x_label="epoch", y_label="accuracy", key=key)
 
 
 def test_charts_are_well_formed_and_repeat():
@@ -59,13 +59,26 @@ def test_dots_scale_to_the_frame():
 
 def test_numbers_that_are_no_shares_are_not_cut_off():
     line = Curve("loss", [1, 2], [7.5, 3.0], [0.5, 0.5], 0)
-    percents, plain = (curves([line], x_label="x", y_label="y", key="k", shares=shares) for shares in (True, False))
+    percents, plain = (
+        curves([line], title="t", x_label="x", y_label="y", key="k", shares=shares) for shares in (True, False)
+    )
     ElementTree.fromstring(plain)
     assert ">8<" in re.sub(r"\s", "", plain)
     assert ">800<" in re.sub(r"\s", "", percents) or percents != plain
 
 
 def test_a_single_point_is_seen():
-    assert (
-        "<use" in curves([Curve("one", [1], [0.5], [0.0], 0)], x_label="x", y_label="y", key="k").split("k-line-0")[-1]
-    )
+    one = Curve("one", [1], [0.5], [0.0], 0)
+    assert "<use" in curves([one], title="t", x_label="x", y_label="y", key="k").split("k-line-0")[-1]
+
+
+def test_a_chart_by_itself_says_what_it_shows():
+    tree = ElementTree.fromstring(chart())  # a file of its own needs the name space
+    assert tree.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = ["".join(element.itertext()).strip() for element in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Learning & more", "epoch", "accuracy", "first & <only>", "second"} <= set(texts)
+
+
+def test_names_of_curves_are_no_formulas():
+    costly = Curve("$5 and $6", [0, 1], [0.5, 0.6], [0.0, 0.0], 0)
+    assert "$5 and $6" in curves([costly], title="$x$", x_label="x", y_label="y", key="k")

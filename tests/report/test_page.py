@@ -107,6 +107,34 @@ def test_scripts_data_and_details_have_their_place():
     assert json.loads(text) == page.data["numbers"]
 
 
+def test_folded_sections_open_for_links_and_printers():
+    page = Page(
+        "T",
+        "L",
+        [
+            Section("Verdict <1>", ["Why."]),
+            Section("Numbers", ["Many."], key="numbers", about="what <is> inside", folded=True),
+        ],
+        facts=[("seed", "0")],
+        made=["made <today>", "by hand"],
+        foot="How",
+    )
+    html = render(page)
+    outline = Outline()
+    outline.feed(re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL))
+    assert outline.open == []
+    assert "made &lt;today&gt; · by hand" in html
+    assert html.index("Verdict &lt;1&gt;") < html.index("<nav")
+    assert '<summary><h2>Numbers</h2> <span class="about">what &lt;is&gt; inside</span></summary>' in html
+    # A browser opens what the target of a link is folded into, so the target must be inside.
+    assert html.index("<h2>Numbers</h2>") < html.index('id="numbers"') < html.index("Many.")
+    assert html.index("<summary><h2>How</h2></summary>") < html.index("<dl>")
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    assert "beforeprint" in script
+    assert policy([script]).replace("'", "&#39;").replace("+", "&#43;") in html.replace("+", "&#43;")
+    assert "details::details-content" in html
+
+
 def test_a_page_without_scripts_allows_none():
     html = render(PAGE)
     assert "script-src" not in html

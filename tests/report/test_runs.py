@@ -13,17 +13,22 @@ from typing import Any
 
 import pytest
 
+import spigot
+from spigot.cli.analysis_tables import print_analysis
 from spigot.config import make_config
 from spigot.data.formats import read, write
-from spigot.evaluation import graph_counts, interval
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.evaluation import analyse, graph_counts, interval
 from spigot.models.accounts import account
 from spigot.report.accounts import account_drawing, account_markup, estimators
+from spigot.report.analysis_tables import analysis_tables
 from spigot.report.answers import Judged
 from spigot.report.explore import choose, compared
 from spigot.report.material import experiments, read_run
 from spigot.report.page import Page, render
 from spigot.report.results import SAMPLES
 from spigot.report.runs import report
+from spigot.report.step_chart import touched
 from spigot.training import checkpoint
 from spigot.training.run import train
 from tests.report.test_page import Outline
@@ -76,8 +81,8 @@ def html(page: Page) -> str:
 
 @pytest.fixture
 def no_curves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without drawings of curves, which take most of the time of a small report."""
-    monkeypatch.setattr("spigot.report.results.curves", lambda *_, **__: "<svg></svg>")
+    """Without drawings of curves, which take most of the time of a small report; their titles stay."""
+    monkeypatch.setattr("spigot.report.results.curves", lambda *_, title, **__: f"<svg>{title}</svg>")
 
 
 def copied(run: Path, target: Path, **settings: str) -> Path:
@@ -117,6 +122,18 @@ def test_numbers_are_those_of_the_runs(page: Page, runs: list[Path]) -> None:
         ]
 
 
+def test_the_report_opens_with_the_verdict_and_folds_the_rest(page: Page, html: str) -> None:
+    opening, *rest = page.sections
+    assert "in domain" in opening.title
+    assert len(opening.pictures) == 2
+    assert not opening.folded
+    assert all(section.folded and section.about and section.key for section in rest)
+    assert f"by spigot {spigot.__version__}" in page.made[1]
+    assert re.fullmatch(r"made on \d{4}-\d\d-\d\d", page.made[0])
+    assert html.index(opening.title) < html.index("<details")
+    assert html.count('<details class="fold') == len(rest) + 1  # and how it was made
+
+
 def test_what_is_rounded_to_zero_has_no_sign(page: Page) -> None:
     cells = [cell for table in tables(page, "-changes-1").values() for row in table.rows for cell in row.cells]
     words = {word.strip("()") for cell in cells for word in (cell.text, *cell.detail.split())}
@@ -128,7 +145,7 @@ def test_intervals_are_those_of_the_bootstrap(page: Page, runs: list[Path]) -> N
     gold, predicted = (list(read(runs[1] / name)) for name in ("gold.id.jsonl", "predictions.id.sdp"))
     expected = interval(graph_counts(gold, predicted), samples=SAMPLES)
     row = tables(page, "-results")["Semantic graphs"].rows[1]
-    assert row.name == "SPIGOT"
+    assert row.name == "spigot"
     assert row.cells[3].detail == f"{100 * expected.low:.1f}–{100 * expected.high:.1f}"
 
 
@@ -158,7 +175,7 @@ def test_systems_that_share_a_name_are_told_apart(runs: list[Path], tmp_path: Pa
     other = copied(runs[1], tmp_path / "other", eta="0.5")
     (experiment,) = experiments([read_run(run) for run in (*runs, other)], runs[1])
     assert [system.name for system in experiment.systems] == [
-        "Pipeline", "SPIGOT, estimator.eta 1.0", "SPIGOT, estimator.eta 0.5"
+        "pipeline", "spigot, estimator.eta 1.0", "spigot, estimator.eta 0.5"
     ]  # fmt: skip
     assert experiment.baseline == experiment.systems[1]
     assert experiment.systems[2].first.config.by_name()["estimator.eta"] == 0.5
@@ -190,7 +207,7 @@ def test_only_the_scripts_of_the_page_may_run(html: str) -> None:
     assert policy is not None
     assert policy[1].startswith("default-src &#39;none&#39;")
     scripts = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
-    assert len(scripts) == 2
+    assert len(scripts) == 3
     for script in scripts:
         assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() in policy[1].replace("&#43;", "+")
     assert not re.search(r"\son[a-z]+=\"", html)
@@ -223,7 +240,7 @@ def test_words_from_outside_stay_words(runs: list[Path], tmp_path: Path) -> None
 
 def test_the_explorer_has_every_drawing(page: Page, runs: list[Path]) -> None:
     data: Any = page.data["e1-data"]
-    assert data["systems"] == ["Pipeline", "SPIGOT"]
+    assert data["systems"] == ["pipeline", "spigot"]
     assert len(data["sentences"]) == 6
     gold = [sentence.forms for sentence in read(runs[0] / "gold.dev.jsonl")]
     for sentence in data["sentences"]:
@@ -278,17 +295,17 @@ def test_sentences_are_chosen_once_and_for_a_reason() -> None:
 def test_accounts_show_the_same_parts_for_both_estimators(runs: list[Path]) -> None:
     parser = checkpoint.load(runs[1])
     sentence = next(read(runs[1] / "gold.train.jsonl"))
-    markup = account_markup(parser, "SPIGOT", [sentence])
+    markup = account_markup(parser, "spigot", [sentence])
     assert "nan" not in markup
-    pictures = re.findall(r'aria-label="steps of (\d+) parts"', markup)
+    pictures = re.findall(r'aria-label="\w+: what became of each part: (\d+) parts"', markup)
     rows = markup.count('<th scope="row">')
     assert pictures == [str(rows)] * 2
-    spigot = account(parser, sentence, estimators(parser)["SPIGOT"], top=1000)
+    spigot = account(parser, sentence, estimators(parser)["spigot"], top=1000)
     drawn = account_drawing(spigot).below
     for part in spigot.parts:
         assert part.gradient == pytest.approx(part.z - part.projected, abs=1e-5)
         marks = [arc.mark for arc in drawn if (arc.start, arc.end) == part.part[:2]]
-        assert bool(marks) == (part.z == 1 or part.projected > 5e-3)
+        assert bool(marks) == (part.z == 1 or part.projected > touched([spigot]))
 
 
 @pytest.mark.usefixtures("no_curves")
@@ -301,11 +318,11 @@ def test_a_run_without_gold_sentences_gives_a_page_without_them(runs: list[Path]
     assert any(
         f"{old} has no gold.dev.jsonl" in note and f"spigot train --resume {old}" in note for note in results.notes
     )
-    assert made.data["e1-data"]["systems"] == ["Pipeline"]  # pyright: ignore[reportIndexIssue]
+    assert made.data["e1-data"]["systems"] == ["pipeline"]  # pyright: ignore[reportIndexIssue]
     assert "e1-estimator" not in {section.key for section in made.sections}
     alone = report([old])
     assert not alone.data
-    assert render(alone).count("<script>") == 1
+    assert render(alone).count("<script>") == 2
 
 
 def test_bad_runs_are_named_in_one_sentence(runs: list[Path], tmp_path: Path) -> None:
@@ -356,7 +373,23 @@ def test_phases_have_their_time_where_the_steps_say_it(runs: list[Path], tmp_pat
         seconds, words = 2 * len(mine), sum(step["tokens"] for step in mine)
         pace = [f"{amount / seconds:,.0f}" for amount in (sum(step["sentences"] for step in mine), words)]
         assert [cell.text for cell in row.cells][2:] == [f"{words:,}", *pace]
-    captions = [picture.caption for section in made.sections for picture in section.pictures]
-    assert "LF on the development data, per cent, by minutes." in captions
+    pictures = [picture.svg for section in made.sections for picture in section.pictures]
+    assert "<svg>LF on the development data, by seconds</svg>" in pictures
     (run / "times.jsonl").unlink()  # as in runs of earlier versions
     assert not tables(report([run], sentences=0), "-speed").get("By phase of the training")
+
+
+def test_the_words_of_the_tables_are_those_of_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    words = ("Rain", "fell", "again")
+    gold = Sentence(words, heads=(2, 0, 2), graph=Graph.of([Arc(2, 1, "ARG1"), Arc(3, 2, "ARG1")], [2]), label=1)
+    first = replace(gold, heads=(0, 1, 1), graph=Graph.of([Arc(2, 1, "ARG2")], [2]), label=0)
+    analysis = analyse([gold, gold], [first, first], [gold, first])
+    print_analysis(analysis)
+    printed = capsys.readouterr().out
+    for table in analysis_tables(analysis, "A", "B"):
+        assert table.title in printed
+        own = {"difference"}  # B - A there
+        assert all(column in printed for column in table.columns if column not in own)
+        names = [part for row in table.rows for part in row.name.split(" · ")]
+        assert all(name in printed for name in names)

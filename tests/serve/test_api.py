@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from spigot.data.conventions import Conventions
+from spigot.data.formats import write
 from spigot.data.raw import sentences
 from spigot.data.sentence import Sentence
+from spigot.data.vocab import Vocab
 from spigot.models.constraints import Constraints
 from spigot.models.inspection import inspect
 from spigot.serve import Api, Refused, System, open_systems
+from spigot.serve.examples import known_sentences
 from spigot.serve.query import read_json, read_query
 from tests.parsing import corpus, parser
 from tests.serve.conftest import LIMITS
@@ -39,6 +42,37 @@ def test_systems_say_what_they_are(ask):
     assert "ARG1" in found["trees"]["roles"]
     assert found["mood"]["classes"] == [0, 1]
     assert found["trees"]["classes"] == []
+
+
+def test_examples_are_of_words_that_the_system_knows(ask, systems):
+    for system, about in zip(systems, ask("GET", "/api/systems").value["systems"], strict=True):
+        assert about["examples"]
+        for text in about["examples"]:
+            answer = only(parse(ask, text=text, systems=[system.name]))
+            assert all(form.lower() in system.parser.vocab.words for form in answer["forms"])
+
+
+def test_examples_come_from_the_sentences_that_a_run_keeps(tmp_path):
+    sentence = Sentence(("Der", "Hund", "schläft", "nicht", "."), heads=(2, 3, 0, 3, 3))
+    strange = replace(sentence, forms=("Der", "Hund", "schläft", "nie", "."))  # one of its words was never seen
+    vocab = Vocab.of([sentence])
+    write([strange, sentence], tmp_path / "gold.dev.jsonl")
+    assert [known.text for known in known_sentences(vocab, tmp_path)] == ["Der Hund schläft nicht."]
+    (tmp_path / "gold.dev.jsonl").write_text("{")  # a damaged file is no reason to fail
+    assert [known.text for known in known_sentences(vocab, tmp_path)] == ["der hund nicht schläft"]
+
+
+def test_forced_and_forbidden_arcs_are_marked_in_files_too(ask):
+    (word, head), (start, end, role) = (1, only(parse(ask, words=WORDS))["heads"][0]), (3, 2, "ARG1")
+    demands = {"not_heads": [[word, head]], "arcs": [[start, end, role]]}
+    drawn = only(parse(ask, words=WORDS, constraints=demands, draw="file"))["svg"]
+    assert f'class="arc gone forbidden" data-side="below" data-start="{head}" data-end="{word}"' in drawn
+    assert f'forced" data-side="above" data-start="{start}" data-end="{end}"' in drawn
+    assert "forced: must be there" in drawn
+    assert "forbidden: must not be there" in drawn
+    pair = parse(ask, words=WORDS, constraints=demands, systems=["trees", "graphs"], draw=True)["sentences"][0]
+    assert all("forced" in pair["compare"][name] for name in ("first", "second", "both"))
+    assert "forbidden" not in pair["compare"]["second"]  # it has no trees to forbid anything in
 
 
 def test_answers_are_those_of_the_library(ask, systems):
@@ -91,7 +125,7 @@ def test_constraints_hold_and_what_they_changed_is_marked(ask):
     forced = only(parse(ask, words=WORDS, constraints={"heads": [[word, head]]}, draw=True))
     assert forced["heads"][word - 1] == head
     assert forced["free"]["heads"] == free
-    assert f'class="arc new" data-side="below" data-start="{head}" data-end="{word}"' in forced["svg"]
+    assert f'class="arc new forced" data-side="below" data-start="{head}" data-end="{word}"' in forced["svg"]
     assert f'class="arc gone" data-side="below" data-start="{free[word - 1]}" data-end="{word}"' in forced["svg"]
     other = only(parse(ask, words=WORDS, constraints={"not_heads": [[word, free[word - 1]]]}))
     assert other["heads"][word - 1] != free[word - 1]

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from spigot.data.conventions import Conventions
+from spigot.data.formats import read
 from spigot.report.page import render, write
 from spigot.report.runs import report
 from spigot.serve import Server, System, open_systems
@@ -51,7 +52,7 @@ def driven() -> Iterator[Browser]:
 def page(driven: Browser, site: Server) -> Iterator[Browser]:
     """The page, newly opened; it must have had nothing to complain about at the end."""
     driven.resize(1200, 1000)
-    visit(driven, site)
+    visit(driven, site, system="tiny")
     yield driven
     assert driven.complaints() == []
 
@@ -99,11 +100,59 @@ def test_a_sentence_is_drawn_as_it_is_typed(page):
     assert page.text("#busy").endswith("ms")
     page.paste("#text", "Rain. Sun.")
     page.wait_for(".sentence", 2)
-    page.click("#examples button")
+    page.click("#examples button:last-child")
     page.wait_for(".sentence", 1)
-    assert len(heads(page)) > 8
+    assert page.run("return document.querySelector('#text').value") == page.text("#examples button:last-child")
     page.paste("#text", " ")
     page.wait_for(".sentence", 0)
+
+
+def test_whoever_arrives_sees_an_example_and_two_systems_compared(page, site, run):
+    visit(page, site)
+    example = page.run("return document.querySelector('#text').value")
+    kept = {sentence.forms for name in ("dev", "train") for sentence in read(run / f"gold.{name}.jsonl")}
+    page.wait_for(".drawing", 2)
+    words = page.run(
+        "return [...document.querySelector('.drawing').querySelectorAll('.word')].map((w) => w.textContent)"
+    )
+    assert tuple(words) in kept
+    assert page.count("#examples button") > 1
+    found = {name: value for name, (value,) in state(page).items()}
+    assert found == {"text": example, "system": "tiny", "with": "trees"}
+    # An address that says something is taken at its word, and only what it does not say is filled in.
+    visit(page, site, system="trees")
+    page.wait_for(".drawing", 1)
+    assert page.run("return document.querySelector('#text').value") == page.text("#examples button")
+    page.choose("#first", "tiny")
+    page.until(lambda: page.text("#examples button") == example, "the examples are not those of the system")
+
+
+def test_what_is_forced_looks_forced_and_what_is_forbidden_is_listed(page, site):
+    demands = '[[0,0,1,4,2,"","the","cat"],[0,0,0,2,1,"","cat","The"],[0,0,0,6,5,"","here","dog"]]'
+    visit(page, site, text=SENTENCE, system="tiny", c=demands)
+    page.wait_for(".chips .forbid", 2)
+    assert page.text(".chips .forced h4") == "Forced"
+    assert page.count(".chips .forced .sign") == 1
+    assert page.count(".chips .forbidden .sign") == 2
+    assert "here → dog" in page.text(".chips .forbidden")
+    arc = ".arc.forced[data-side=below][data-start='4'][data-end='2']"
+    page.wait_for(f"{arc} .k")
+    # A double line: another shape, not another colour.
+    widths = page.run(
+        "const arc = document.querySelector(arguments[0]); return ['path:not([class])', 'path.i'].map((one) => "
+        "parseFloat(getComputedStyle(arc.querySelector(one)).strokeWidth))", arc
+    )  # fmt: skip
+    assert widths[0] > 2 * widths[1] > 0
+    assert "forced" in page.run("return document.querySelector(arguments[0]).querySelector('title').textContent", arc)
+    assert page.count(".drawing .arc.forced") == 1
+    assert page.count(".drawing .arc.forbidden:not(.gone)") == 0
+    for meaning in ("forced: must be there", "forbidden: must not be there"):
+        assert meaning in page.text("#legend")
+    page.choose("#second", "trees")
+    page.wait_for(".drawing .arc.forced", 2)
+    page.click(".chips .all")
+    page.wait_for(".chips", 0)
+    page.wait_for(".drawing .arc.forced", 0)
 
 
 def test_a_head_is_forced_by_clicking_and_released(page):
@@ -189,7 +238,7 @@ def test_constraints_go_when_another_system_cuts_other_words(page, site):
     page.choose("#first", "uncut")
     drawn(page, "The far-off cat")
     page.wait_for(".chips .force", 1)
-    assert page.text(".chips .force").split("\n")[1] == "root → The"
+    assert page.text(".chips .force").split("\n")[0] == "root → The"
     assert heads(page)[1] == 0
 
 
@@ -309,6 +358,21 @@ def test_a_report_is_explored_from_disk(driven, run, tmp_path, monkeypatch):
     write(render(report([run], sentences=4)), file)
     driven.resize(1200, 1000)
     driven.open(file.as_uri())
+    # It opens with the verdict; everything else is folded, and opens for a key, a link, a printer, or all at once.
+    folds = driven.count("details.fold")
+    assert driven.count("details.fold[open]") == 0
+    driven.wait_for(".verdict svg", 2)
+    driven.run("document.querySelector('details.fold summary').focus()")
+    driven.press(Keys.ENTER)
+    driven.wait_for("details.fold[open]", 1)
+    driven.run("document.querySelector('nav a[href=\"#figure1\"]').click()")
+    driven.wait_for("details.fold[open] #figure1")
+    driven.run("dispatchEvent(new Event('beforeprint'))")
+    driven.wait_for("details:not([open])", 0)
+    driven.run("dispatchEvent(new Event('afterprint'))")
+    driven.wait_for("details.fold[open]", 2)
+    driven.click("[data-unfold]")
+    driven.wait_for("details.fold[open]", folds)
     # Figure 1 by keyboard.
     driven.wait_for_any("[data-part=handle]:not([hidden])")
     before = driven.text(".figure1-live")

@@ -45,6 +45,7 @@ def serve(
     with use_threads(threads), _ended_politely():
         systems = list(progress(open_systems(runs), "loading", total=len(runs)))
         with Server(systems, host, port, together=not one_by_one) as server:
+            server.api.systems()  # chooses the examples, before anybody waits for them
             print(server.address, flush=True)
             if not server.is_local:
                 say(f"Warning: whoever can reach {host} can use this page; there is no password.")

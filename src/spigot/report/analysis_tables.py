@@ -1,20 +1,20 @@
-"""What differs between two systems, as the tables of a report (§5, Table 3)."""
+"""What differs between two systems, as the tables of a report (§5, Table 3), in the words of `spigot analyse`."""
 
 from collections.abc import Iterator
 
 from spigot.evaluation.analysis import Analysis, Paired
-from spigot.evaluation.changes import LabelChanges
+from spigot.evaluation.changes import GraphChanges, LabelChanges
 from spigot.evaluation.heads import HeadChanges
 from spigot.report.page import Cell, Table, TableRow
 
-_GROUPS = {"all": "all", "same": "SAME", "different": "DIFF"}
 _KINDS = {
-    "to_semantic_head": "(a) the new head is a semantic head of the word",
-    "to_semantic_modifier": "(b) the new head is a semantic modifier of the word",
-    "from_semantic_modifier": "(c) the old head was a semantic modifier of the word",
-    "any": "at least one of them",
+    "to_semantic_head": "(a) new head is a semantic head",
+    "to_semantic_modifier": "(b) new head is a semantic modifier",
+    "from_semantic_modifier": "(c) old head was a semantic modifier",
+    "any": "(a), (b) or (c)",
 }
-_BY = {"distance": "distance", "role": "role", "length": "length of the sentence"}
+_MEASURES = {"UAS": "UAS", "LF": "LF", "accuracy": "Accuracy"}
+_BY = {"distance": "distance", "role": "role", "length": "sentence length"}
 _ROLES = 12  # rows of a breakdown by role; the rest is rare
 
 
@@ -30,23 +30,17 @@ def analysis_tables(analysis: Analysis, first: str, second: str) -> Iterator[Tab
         >>> from spigot.data.sentence import Sentence
         >>> from spigot.evaluation.analysis import analyse
         >>> gold, other = Sentence(("Rain", "fell"), heads=(2, 0)), Sentence(("Rain", "fell"), heads=(0, 1))
-        >>> tables = list(analysis_tables(analyse([gold], [gold], [other]), "Pipeline", "STE"))
+        >>> tables = list(analysis_tables(analyse([gold], [gold], [other]), "pipeline", "ste"))
         >>> [row.name for row in tables[0].rows]
-        ['all · Pipeline', 'all · STE', 'DIFF · Pipeline', 'DIFF · STE']
+        ['all · pipeline', 'all · ste', 'different · pipeline', 'different · ste']
     """
     yield _split(analysis, first, second)
     if analysis.heads is not None and analysis.heads.changed:
-        yield _head_kinds(analysis.heads)
+        yield _head_kinds(analysis.heads, first, second)
     if analysis.labels is not None:
         yield from _flips(analysis.labels, first, second)
     if analysis.graphs is not None:
-        graphs = analysis.graphs
-        cells = [graphs.changed, graphs.kept, graphs.relabelled, graphs.added, graphs.removed]
-        yield Table(
-            ["", "sentences changed", "arcs kept", "relabelled", "added", "removed", "changes a sentence"],
-            [TableRow("graphs", [*(Cell(f"{n:,}") for n in cells), Cell(f"{graphs.per_sentence:.2f}")])],
-            "How the graphs differ",
-        )
+        yield _graphs(analysis.graphs, first, second)
     yield from _breakdowns(analysis, first, second)
 
 
@@ -59,14 +53,18 @@ def _split(analysis: Analysis, first: str, second: str) -> Table:
         for system, side in ((first, "a"), (second, "b")):
             cells = [Cell(f"{group.sentences:,}")]
             cells += [_score(group.scores.get(name), side) for name in names]
-            rows.append(TableRow(f"{_GROUPS[group.name]} · {system}", cells, aside=side == "a"))
-    kind = {"trees": "trees", "graphs": "graphs", None: "structures"}[analysis.split]
-    note = (
-        f"SAME: the sentences for which both systems have the same {kind} inside; DIFF: the others. Small numbers: "
-        "difference to the system compared with, with its 95 % interval (paired bootstrap over sentences); bold where "
-        "the interval leaves out 0."
+            rows.append(TableRow(f"{group.name} · {system}", cells, aside=side == "a"))
+    by = f" by whether their {analysis.split} are the same" if analysis.split else ""
+    about = (
+        f"Same: the sentences for which both systems have the same {analysis.split} inside; different: the others. "
+        if analysis.split
+        else ""
     )
-    return Table(["", "sentences", *names], rows, f"{second} against {first}", note, stacked=True)
+    note = (
+        f"{about}Small numbers: difference to {first}, with its 95 % interval (paired bootstrap over sentences); bold "
+        "where the interval leaves out 0."
+    )
+    return Table(["", "sentences", *names], rows, f"Sentences{by}, per cent", note, stacked=True)
 
 
 def _score(paired: Paired | None, side: str) -> Cell:
@@ -83,45 +81,66 @@ def _signed(share: float, digits: int = 2) -> str:
     return text.replace("-", "−") if float(text) else text[1:]  # what is rounded to zero has no sign
 
 
-def _head_kinds(heads: HeadChanges) -> Table:
+def _head_kinds(heads: HeadChanges, first: str, second: str) -> Table:
     rows = []
     for field, name in _KINDS.items():
         kind = getattr(heads, field)
         shares = (kind.share, kind.chance, kind.reverse)
         rows.append(TableRow(name, [Cell(f"{kind.count:,}"), *(Cell(f"{100 * share:.1f}") for share in shares)]))
-    judged = "" if heads.judged == heads.changed else f", {heads.judged:,} of them in sentences with a graph"
-    outcome = ""
+    outcome = "."
     if heads.wrong_to_right is not None:
         outcome = (
-            f" {heads.wrong_to_right:,} went from wrong to right, {heads.right_to_wrong:,} from right to wrong, "
-            f"{heads.wrong_to_wrong:,} from one wrong head to another."
+            f": {heads.wrong_to_right:,} put right, {heads.right_to_wrong:,} made wrong, {heads.wrong_to_wrong:,} from "
+            "one wrong head to another."
         )
-    whose = "the right" if heads.against == "gold" else "the predicted"
     note = (
-        f"{heads.changed:,} of {heads.words:,} words have another head, in {heads.sentences:,} sentences{judged}."
-        f"{outcome} Shares in per cent of these changes, judged by {whose} graphs. By chance: both heads drawn at "
-        "random; backwards: the share if the two systems changed places."
+        f"{heads.changed:,} of {heads.words:,} heads in {heads.sentences:,} sentences differ{outcome} At random: old "
+        f"and new head drawn at random. Other way: the share of the same kind from {second} to {first}."
     )
-    return Table(["", "changes", "share", "by chance", "backwards"], rows, "Kinds of head change", note)
+    title = f"Head changes by the {heads.against} graphs, per cent of {heads.judged:,} changes"
+    return Table(["", "changes", "share", "at random", "other way"], rows, title, note)
+
+
+def _graphs(graphs: GraphChanges, first: str, second: str) -> Table:
+    arcs = (graphs.arcs_a, graphs.arcs_b, graphs.kept, graphs.relabelled, graphs.removed, graphs.added)
+    tops = [Cell(f"{number:,}") for number in (graphs.tops_removed, graphs.tops_added)]
+    return Table(
+        ["", first, second, "same", "relabelled", "removed", "added"],
+        [
+            TableRow("arcs", [Cell(f"{number:,}") for number in arcs]),
+            TableRow("tops", [*[Cell("")] * 4, *tops]),
+        ],
+        f"Graphs: {graphs.changed:,} of {graphs.sentences:,} sentences differ, "
+        f"{graphs.per_sentence:.2f} changes a sentence",
+    )
 
 
 def _flips(labels: LabelChanges, first: str, second: str) -> Iterator[Table]:
-    counts = (labels.flipped, labels.wrong_to_right, labels.right_to_wrong, labels.wrong_to_wrong)
-    yield Table(
-        ["", "flipped", "wrong to right", "right to wrong", "wrong to wrong"],
-        [TableRow("classes", [Cell(f"{count:,}") for count in counts])],
-        "How the classes differ",
+    if not labels.table:
+        counts = (labels.flipped, labels.wrong_to_right, labels.right_to_wrong, labels.wrong_to_wrong)
+        heads = ["", "flipped", "put right", "made wrong", "from one wrong class to another"]
+        rows = [TableRow("classes", [Cell(f"{count:,}") for count in counts])]
+        yield Table(heads, rows, f"Classes: {labels.sentences:,} sentences")
+        return
+    said = (
+        f"{labels.flipped:,} of {labels.sentences:,} sentences flipped their class: {labels.wrong_to_right:,} put "
+        f"right, {labels.right_to_wrong:,} made wrong, {labels.wrong_to_wrong:,} from one wrong class to another."
     )
-    if labels.table:
-        rows = [
-            TableRow(
-                f"{labels.structure or 'structure'} {'changed' if cell.changed else 'the same'}, "
-                f"class {'flipped' if cell.flipped else 'kept'}",
-                [Cell(f"{cell.sentences:,}"), _share(cell.a), _share(cell.b)],
-            )
-            for cell in labels.table
-        ]
-        yield Table(["", "sentences", f"accuracy {first}", f"accuracy {second}"], rows, "Did the structure matter?")
+    kind = labels.structure or ""
+    rows = [
+        TableRow(
+            "changed" if cell.changed else "same",
+            [
+                Cell("flipped" if cell.flipped else "same"),
+                Cell(f"{cell.sentences:,}"),
+                _share(cell.a),
+                _share(cell.b),
+            ],
+        )
+        for cell in labels.table
+    ]
+    title = f"Classes and {kind}: {labels.sentences:,} sentences, accuracy in per cent"
+    yield Table([kind, "class", "sentences", first, second], rows, title, said)
 
 
 def _share(value: float | None) -> Cell:
@@ -143,5 +162,5 @@ def _breakdowns(analysis: Analysis, first: str, second: str) -> Iterator[Table]:
             for row in part.rows[:_ROLES]
         ]
         more = f"The {_ROLES} most frequent of {len(part.rows)}." if len(part.rows) > _ROLES else ""
-        title = f"{part.measure} by {_BY[part.by]}"
+        title = f"{_MEASURES[part.measure]} by {_BY[part.by]}, per cent"
         yield Table(["", part.items, first, second, "difference"], rows, title, more, narrow=True)

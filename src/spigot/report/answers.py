@@ -8,7 +8,7 @@ from spigot.data.sentence import Graph, Sentence
 from spigot.evaluation import graph_counts, tree_counts
 from spigot.models.parser import Parser
 from spigot.report.material import System
-from spigot.report.results import Pace
+from spigot.report.speed import Pace
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Answers:
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> vocab = Vocab.of([rain])
         >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> system = System("SPIGOT", (Run(Path("nowhere"), config, {}),), 0)
+        >>> system = System("spigot", (Run(Path("nowhere"), config, {}),), 0)
         >>> Answers(system, parser, [rain], [rain], Pace(1, 2, 0.5)).pace.tokens
         2
     """
@@ -64,7 +64,7 @@ def answers(system: System, parser: Parser, gold: Sequence[Sentence]) -> Answers
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> vocab = Vocab.of([rain])
         >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> mine = answers(System("SPIGOT", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
+        >>> mine = answers(System("spigot", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
         >>> mine.found[0].forms, mine.pace.tokens
         (('Rain', 'fell'), 2)
     """
@@ -124,7 +124,7 @@ def judge(mine: Answers, baseline: Answers | None) -> list[Judged]:
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> vocab = Vocab.of([rain])
         >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> system = System("SPIGOT", (Run(Path("nowhere"), config, {}),), 0)
+        >>> system = System("spigot", (Run(Path("nowhere"), config, {}),), 0)
         >>> right = Answers(system, parser, [rain], [rain], Pace(1, 2, 0.5))
         >>> wrong = replace(right, found=[replace(rain, heads=(0, 1), graph=Graph())])
         >>> judge(wrong, right)[0].flags(), judge(wrong, right)[0].says

@@ -4,216 +4,30 @@
 `spigot.report.tikz.tikz` a TeX file and `spigot.report.terminal.text` lines for a terminal.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from html import escape
 from itertools import chain
-from typing import TypeAlias, get_args
+from typing import get_args
 
-from spigot.data.sentence import Sentence
-from spigot.report.glyphs import ems, shorten, visible
-from spigot.report.layout import LONGEST, Layout, Line, Metrics, Span, layout
-from spigot.report.marks import LABEL, MEANINGS, SIGNS, STYLE, TAG, WORD, Mark, own_colours
+from spigot.report.drawings import Drawing, DrawnArc, caption, describe, drawing, marks_of
+from spigot.report.glyphs import ems, visible
+from spigot.report.layout import Layout, Line, Metrics, Span, layout
+from spigot.report.marks import (
+    DEMANDS,
+    LABEL,
+    MEANINGS,
+    SIGN,
+    SIGNS,
+    STYLE,
+    TAG,
+    WORD,
+    Held,
+    Mark,
+    held_sign,
+    own_colours,
+)
 
 __all__ = ["STYLE", "Drawing", "DrawnArc", "Mark", "caption", "describe", "drawing", "legend", "marks_of", "svg"]
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnArc:
-    """An arc of a drawing.
-
-    Attributes:
-        start: The word it leaves, counted from 1; 0 for the root or a top, a short arrow from above.
-        end: The word it points at.
-        label: What is written on it.
-        mark: How it compares.
-        note: What is shown when it is pointed at, for example its score.
-
-    Example:
-        >>> DrawnArc(2, 1, "ARG1").mark
-        'plain'
-    """
-
-    start: int
-    end: int
-    label: str = ""
-    mark: Mark = "plain"
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """What is to be drawn.
-
-    Attributes:
-        words: The words.
-        above: The arcs above them: a semantic graph.
-        below: The arcs below them: a syntactic tree.
-        tags: What is written small under each word; empty for nothing.
-        predicates: The words that are written bold, counted from 1.
-
-    Raises:
-        ValueError: If an arc does not join two of the words, or there are not as many tags as words.
-
-    Example:
-        >>> Drawing(("Rain", "fell"), below=(DrawnArc(2, 1, "nsubj"), DrawnArc(0, 2)), tags=("NN", "VBD")).tags
-        ('NN', 'VBD')
-    """
-
-    words: tuple[str, ...]
-    above: tuple[DrawnArc, ...] = ()
-    below: tuple[DrawnArc, ...] = ()
-    tags: tuple[str, ...] = ()
-    predicates: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        count = len(self.words)
-        for arc in (*self.above, *self.below):
-            if not (0 <= arc.start <= count and 1 <= arc.end <= count and arc.start != arc.end):
-                raise ValueError(
-                    f"an arc goes from {arc.start} to {arc.end}; it must join two different ones of the {count} words, "
-                    f"counted from 1, or start at 0 for the root."
-                )
-            if arc.mark not in SIGNS:
-                raise ValueError(f"mark is {arc.mark!r}; it must be one of {', '.join(get_args(Mark))}.")
-        if self.tags and len(self.tags) != count:
-            raise ValueError(f"there are {len(self.tags)} tags for {count} words; give one for each word, or none.")
-
-
-def drawing(
-    sentence: Sentence,
-    *,
-    gold: Sentence | None = None,
-    before: Sentence | None = None,
-    notes: Mapping[tuple[str, int, int, str], str] | None = None,
-) -> Drawing:
-    """What a sentence looks like, by itself or compared.
-
-    Heads of trees are compared without their labels, since the parsers here find none. With both `gold` and `before`,
-    what changed is marked as new or gone, and its note says whether that was right.
-
-    Args:
-        sentence: What was found.
-        gold: What would be right. A side that only one of the two has is not compared.
-        before: What was found before, for example by the parser that the end task had not yet touched.
-        notes: What to show when an arc is pointed at, by `("above" or "below", start, end, label)`.
-
-    Returns:
-        The drawing: the arcs of the sentence in their order, then those it lacks.
-
-    Raises:
-        ValueError: If the sentences are not the same words.
-
-    Example:
-        >>> found, right = Sentence(("Rain", "fell"), heads=(0, 1)), Sentence(("Rain", "fell"), heads=(2, 0))
-        >>> [(arc.start, arc.end, arc.mark) for arc in drawing(found, gold=right).below]
-        [(0, 1, 'wrong'), (1, 2, 'wrong'), (2, 1, 'missed'), (0, 2, 'missed')]
-    """
-    for name, other in (("gold", gold), ("before", before)):
-        if other is not None and other.forms != sentence.forms:
-            raise ValueError(f"{name} is {_words(other)} but the sentence is {_words(sentence)}; give the same words.")
-
-    def side(name: str, arcs: Callable[[Sentence], list[_Arc] | None], labelled: bool) -> tuple[DrawnArc, ...]:
-        found = arcs(sentence)
-        if found is None:
-            return ()
-        right = None if gold is None else arcs(gold)
-        earlier = None if before is None else arcs(before)
-        marked = _compare(found, right, earlier, labelled)
-        written = notes or {}
-        return tuple(
-            DrawnArc(*arc, mark, "\n".join(filter(None, (written.get((name, *arc), ""), remark))))
-            for arc, mark, remark in marked
-        )
-
-    return Drawing(
-        sentence.forms,
-        above=side("above", _graph, True),
-        below=side("below", _tree, False),
-        tags=sentence.tags or (),
-        predicates=sentence.graph.predicates if sentence.graph is not None else (),
-    )
-
-
-_Arc: TypeAlias = tuple[int, int, str]
-
-
-def _words(sentence: Sentence) -> str:
-    return repr(shorten(visible(" ".join(sentence.forms)), 60))
-
-
-def _graph(sentence: Sentence) -> list[_Arc] | None:
-    if sentence.graph is None:
-        return None
-    return [*sentence.graph.arcs, *((0, top, "TOP") for top in sentence.graph.tops)]
-
-
-def _tree(sentence: Sentence) -> list[_Arc] | None:
-    if sentence.heads is None:
-        return None
-    relations = sentence.relations or ("",) * len(sentence)
-    named = zip(sentence.heads, relations, strict=True)
-    return [(head, word, "" if relation == "_" else relation) for word, (head, relation) in enumerate(named, 1)]
-
-
-def _compare(
-    found: list[_Arc], right: list[_Arc] | None, earlier: list[_Arc] | None, labelled: bool
-) -> Iterator[tuple[_Arc, Mark, str]]:
-    """All arcs with their marks, and a remark on those that changed where it is known what is right."""
-
-    def key(arc: _Arc) -> tuple[int, int, str]:
-        return arc if labelled else (*arc[:2], "")
-
-    now, wanted, past = ({key(arc) for arc in arcs or ()} for arcs in (found, right, earlier))
-    for arc in found:
-        good = key(arc) in wanted
-        if earlier is not None and key(arc) not in past:
-            yield arc, "new", "" if right is None else "right" if good else "wrong"
-        else:
-            yield arc, "plain" if right is None else "right" if good else "wrong", ""
-    for arc in earlier or ():
-        if key(arc) not in now:
-            yield arc, "gone", "" if right is None else "was right" if key(arc) in wanted else "was wrong"
-    for arc in right or ():
-        if key(arc) not in now and key(arc) not in past:
-            yield arc, "missed", ""
-
-
-def caption(arc: DrawnArc) -> str:
-    """What is written on an arc: its sign and its label, cut if it is very long. Roots have only the sign.
-
-    Example:
-        >>> caption(DrawnArc(1, 2, "ARG1", "wrong")), caption(DrawnArc(0, 2, "root", "plain"))
-        ('✗\u2009ARG1', '')
-    """
-    label = shorten(visible(arc.label), LONGEST) if arc.label and arc.start else ""
-    return "\u2009".join(filter(None, (SIGNS[arc.mark], label)))  # a thin space
-
-
-def marks_of(drawing: Drawing) -> list[Mark]:
-    """The marks that occur in a drawing, for its legend.
-
-    Example:
-        >>> marks_of(Drawing(("Rain", "fell"), below=(DrawnArc(0, 2, mark="wrong"), DrawnArc(2, 1, mark="right"))))
-        ['right', 'wrong']
-    """
-    order = list(SIGNS)
-    return sorted({arc.mark for arc in (*drawing.above, *drawing.below)}, key=order.index)
-
-
-def describe(drawing: Drawing, arc: DrawnArc) -> str:
-    """An arc in words, for those who point at it or cannot see it.
-
-    Example:
-        >>> describe(Drawing(("Rain", "fell")), DrawnArc(2, 1, "ARG1", "wrong", "score 1.5"))
-        'fell → Rain: ARG1 (found, but wrong)\\nscore 1.5'
-    """
-    start = visible(drawing.words[arc.start - 1]) if arc.start else "root"
-    label = f": {visible(arc.label)}" if arc.label else ""
-    mark = f" ({MEANINGS[arc.mark]})" if arc.mark != "plain" else ""
-    note = "\n".join(visible(line) for line in arc.note.split("\n")) if arc.note else ""
-    return f"{start} → {visible(drawing.words[arc.end - 1])}{label}{mark}" + (f"\n{note}" if note else "")
-
 
 # In pixels.
 _METRICS = Metrics(gap=13, port=8, spread=11, room=22, widest=240)
@@ -276,11 +90,12 @@ def svg(drawing: Drawing, *, standalone: bool = False, styled: bool = True) -> s
     )
 
 
-def legend(marks: Iterable[Mark] = get_args(Mark), *, styled: bool = True) -> str:
+def legend(marks: Iterable[Mark] = get_args(Mark), *, demands: Iterable[Held] = (), styled: bool = True) -> str:
     """What the marks mean: a small arc and a few words for each, as HTML that wraps on a narrow screen.
 
     Args:
         marks: Those to explain, for example the ones that occur on a page.
+        demands: Of forced and forbidden arcs, those to explain too.
         styled: Whether it brings its style sheet, see `svg`.
 
     Example:
@@ -288,16 +103,21 @@ def legend(marks: Iterable[Mark] = get_args(Mark), *, styled: bool = True) -> st
         (1, True)
     """
     items = "".join(
-        f'<span><svg class="arcs" width="58" height="34" viewBox="0 0 58 34" aria-hidden="true">{_sample(mark)}</svg>'
-        f"{MEANINGS[mark]}</span>"
-        for mark in marks
+        f'<span><svg class="arcs" width="58" height="34" viewBox="0 0 58 34" aria-hidden="true">'
+        f"{_sample(mark, held)}</svg>{meaning}</span>"
+        for mark, held, meaning in _entries(marks, demands)
     )
     style = f"<style>{STYLE}</style>" if styled else ""
     return f'<div class="arcs-legend">{style}{items}</div>'
 
 
 def _spans(arcs: Iterable[DrawnArc]) -> list[Span]:
-    return [Span(arc.start, arc.end, ems(caption(arc)) * LABEL if arc.start else 0.0) for arc in arcs]
+    return [Span(arc.start, arc.end, _width(caption(arc), arc.held) if arc.start else 0.0) for arc in arcs]
+
+
+def _width(written: str, held: Held) -> float:
+    """The room that the label of an arc and the sign before it take."""
+    return ems(written) * LABEL + (SIGN + (5 if written else 0) if held else 0)
 
 
 def _scale(levels: int) -> float:
@@ -316,13 +136,18 @@ def _side(
     for arc, place in sorted(zip(arcs, lines, strict=True), key=lambda pair: (-pair[1].level, pair[0].end)):
         attributes = f'data-side="{side}" data-start="{arc.start}" data-end="{arc.end}"'
         yield (
-            f'<g class="arc {arc.mark}" {attributes} data-label="{_attribute(arc.label)}" tabindex="0" role="img">'
-            f"<title>{escape(describe(drawing, arc))}</title>{_bracket(place, caption(arc), base, step)}</g>"
+            f'<g class="arc {_kind(arc.mark, arc.held)}" {attributes} data-label="{_attribute(arc.label)}" '
+            f'tabindex="0" role="img"><title>{escape(describe(drawing, arc))}</title>'
+            f"{_bracket(place, caption(arc), base, step, held=arc.held)}</g>"
         )
 
 
-def _bracket(place: Line, written: str, base: float, step: float, *, hit: bool = True) -> str:
-    """The line from word to word with its arrowhead and its label."""
+def _kind(mark: Mark, held: Held) -> str:
+    return f"{mark} {held}" if held else mark
+
+
+def _bracket(place: Line, written: str, base: float, step: float, *, held: Held = "", hit: bool = True) -> str:
+    """The line from word to word with its arrowhead and its label; a double line if it is forced."""
     out = 1 if step > 0 else -1  # which way is away from the words
     far = round(base + out * _FIRST + step * (place.level - 1))
     base, start, end = round(base), round(place.start), round(place.end)
@@ -340,9 +165,14 @@ def _bracket(place: Line, written: str, base: float, step: float, *, hit: bool =
         along = f"M{start + ahead * bend} {far}H{end - ahead * bend}"
         label = (round(place.label), far + 4)
     head = f"M{end - 3.5:g} {base + out * _HEAD}h7l-3.5 {-out * _HEAD}z"
-    text = f'<text x="{label[0]}" y="{label[1]}">{escape(written)}</text>' if written else ""
+    x, sign = label[0], ""
+    if held:
+        width = _width(written, held)
+        x, sign = x + (width - ems(written) * LABEL) / 2, held_sign(held, x - (width - SIGN) / 2, label[1] - 4)
+    text = f'<text x="{x:g}" y="{label[1]}">{escape(written)}</text>' if written else ""
     broad = f'<path class="x" d="{along}"/>' if hit else ""
-    return f'{broad}<path d="{path}"/><path class="h" d="{head}"/>{text}'
+    inner = f'<path class="i" d="{path}"/>' if held == "forced" else ""
+    return f'{broad}<path d="{path}"/>{inner}<path class="h" d="{head}"/>{sign}{text}'
 
 
 def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, line: float) -> Iterator[str]:
@@ -354,21 +184,31 @@ def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, 
             yield f'<text class="tag" x="{x:.0f}" y="{line + TAG + 3:.0f}">{escape(tags[number - 1])}</text>'
 
 
-def _sample(mark: Mark) -> str:
+def _sample(mark: Mark, held: Held = "") -> str:
     """An arc by itself, 58 wide and 34 tall."""
-    return f'<g class="arc {mark}">{_bracket(Line(1, 8, 50, 29), SIGNS[mark], 33, -_STEP, hit=False)}</g>'
+    drawn = _bracket(Line(1, 8, 50, 29), SIGNS[mark], 33, -_STEP, held=held, hit=False)
+    return f'<g class="arc {_kind(mark, held)}">{drawn}</g>'
+
+
+def _entries(marks: Iterable[Mark], demands: Iterable[Held]) -> Iterator[tuple[Mark, Held, str]]:
+    """What a legend has to explain, and in which words."""
+    for mark in marks:
+        yield mark, "", MEANINGS[mark]
+    for held in demands:
+        yield "gone" if held == "forbidden" else "plain", held, DEMANDS[held]
 
 
 def _legend_inside(drawing: Drawing, top: float) -> tuple[str, float, float]:
     """The legend of a file of its own, with its width and height; nothing where nothing is compared."""
     marks = marks_of(drawing)
-    if marks in ([], ["plain"]):
+    held = {arc.held for arc in (*drawing.above, *drawing.below)}
+    demands: list[Held] = [demand for demand in DEMANDS if demand in held]
+    if marks in ([], ["plain"]) and not demands:
         return "", 0.0, 0.0
     x, parts = 0.0, []
-    for mark in marks:
-        meaning = MEANINGS[mark]
+    for mark, demand, meaning in _entries(marks, demands):
         parts.append(
-            f'<g transform="translate({x:.0f} {top:.0f})">{_sample(mark)}'
+            f'<g transform="translate({x:.0f} {top:.0f})">{_sample(mark, demand)}'
             f'<text class="key" x="62" y="24">{meaning}</text></g>'
         )
         x += 62 + ems(meaning) * 12 + 18

@@ -101,10 +101,10 @@ def explorer(
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> vocab = Vocab.of([rain])
         >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> mine = answers(System("SPIGOT", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
+        >>> mine = answers(System("spigot", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
         >>> made = explorer([mine], None, count=1, told=lambda what: None)
         >>> made["systems"], made["sentences"][0]["text"]
-        (['SPIGOT'], 'Rain fell')
+        (['spigot'], 'Rain fell')
     """
     first = everyone[0]
     judged = [judge(each, None if baseline in (None, k) else everyone[baseline]) for k, each in enumerate(everyone)]

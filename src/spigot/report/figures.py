@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SERIES = (
     ("#3a3f4b", "#d8dce6"),
@@ -29,6 +30,7 @@ SERIES = (
 )
 """Colours of the first, second, ... series: on a light and on a dark page."""
 
+_LETTERS = 64  # names of curves that fit into one line of a chart
 _GROUNDS = {"page": ("#f5f6f9", "#11141a"), "card": ("#ffffff", "#1a1f29")}
 _ROLES = {"ink": ("#1c2230", "#e8ebf2"), "muted": ("#5d6575", "#a2abbd"), "line": ("#dde1ea", "#333a49")}
 
@@ -80,11 +82,12 @@ class Curve:
     dashed: bool = False
 
 
-def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shares: bool = True) -> str:
+def curves(lines: Sequence[Curve], *, title: str, x_label: str, y_label: str, key: str, shares: bool = True) -> str:
     """Learning curves, of shares between 0 and 1 shown in per cent or of any other numbers.
 
     Args:
         lines: The curves, drawn in order.
+        title: What the chart shows, written above it, with the names of the curves below.
         x_label: Name of the horizontal axis.
         y_label: Name of the vertical axis, written above it.
         key: Prefix of the element names, unique on a page.
@@ -94,9 +97,10 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shar
         An `<svg>` element; each curve is a group of class `series-<number>`.
 
     Example:
-        >>> svg = curves([Curve("a", [0, 1], [0.5, 0.9], [0.1, 0.05], 0)], x_label="epoch", y_label="accuracy", key="k")
-        >>> svg.startswith("<svg"), "var(--series-0" in svg, "http://www.w3.org/1999/xlink" in svg
-        (True, True, False)
+        >>> line = Curve("a", [0, 1], [0.5, 0.9], [0.1, 0.05], 0)
+        >>> svg = curves([line], title="Learning", x_label="epoch", y_label="accuracy", key="k")
+        >>> svg.startswith("<svg"), ">Learning<" in svg, "var(--series-0" in svg, "http://www.w3.org/1999/xlink" in svg
+        (True, True, True, False)
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -108,9 +112,12 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shar
     series, (ink, muted, line_colour) = tuple(placeholders), tuple(roles)
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": key, "font.size": 11, "font.family": "sans-serif"}):
-        figure = Figure(figsize=(5.2, 3.3))
+        columns = max(1, _LETTERS // (5 + max((len(line.name) for line in lines), default=0)))
+        top = 0.56 + 0.22 * -(-len(lines) // columns)  # the title, the names and the name of the axis, in inches
+        height = 2.95 + top
+        figure = Figure(figsize=(5.2, height))
         FigureCanvasSVG(figure)
-        axes = figure.add_axes((0.105, 0.135, 0.88, 0.77))
+        axes = figure.add_axes((0.105, 0.45 / height, 0.88, 2.5 / height))
         figure.patch.set_visible(False)
         axes.patch.set_visible(False)
         for line in lines:
@@ -119,18 +126,52 @@ def curves(lines: Sequence[Curve], *, x_label: str, y_label: str, key: str, shar
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=""))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _calm(axes, line_colour, muted)
-        axes.set_xlabel(x_label, color=muted)
-        axes.text(-0.118, 1.05, y_label, transform=axes.transAxes, color=ink, fontweight="bold")
+        axes.set_xlabel(x_label, color=muted, parse_math=False)
+        figure.text(0.004, 1 - 0.17 / height, title, color=ink, fontweight="bold", fontsize=12, parse_math=False)
+        figure.text(0.004, 1 - (top - 0.12) / height, y_label, color=muted, parse_math=False)
+        _name_curves(figure, lines, [series[line.series % len(series)] for line in lines], muted, columns)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
 
     svg = _inline(text.getvalue(), placeholders | roles, key)
+    svg = svg.replace(' role="img">', f' role="img" aria-label="{escape(title)}">', 1)
     for line in lines:
         for part in ("band", "line"):
             name = f'<g id="{key}-{part}-{line.series}">'
             title = f"<title>{escape(line.name, quote=False)}</title>" if part == "line" else ""
             svg = svg.replace(name, f'<g class="{part} series-{line.series}">{title}')
     return svg
+
+
+def _name_curves(figure: "Figure", lines: Sequence[Curve], shades: Sequence[str], ink: str, columns: int) -> None:
+    """What the curves are called, below the title, so that a chart by itself can be read."""
+    from matplotlib.lines import Line2D
+
+    strokes = [
+        Line2D([], [], color=shade, linewidth=2.4, linestyle=_stroke(line))
+        for line, shade in zip(lines, shades, strict=True)
+    ]
+    legend = figure.legend(
+        strokes,
+        [line.name for line in lines],
+        loc="upper left",
+        bbox_to_anchor=(0.0, 1 - 0.24 / figure.get_figheight()),
+        ncols=columns,
+        frameon=False,
+        fontsize=10,
+        labelcolor=ink,
+        handlelength=1.3,
+        columnspacing=1.3,
+        borderpad=0.0,
+        borderaxespad=0.0,
+        labelspacing=0.35,
+    )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _stroke(curve: Curve) -> Literal["-"] | tuple[float, tuple[float, float]]:
+    return (0, (4, 2.5)) if curve.dashed else "-"
 
 
 def _draw_curve(axes: "Axes", curve: Curve, shade: str, key: str, most: float) -> None:
@@ -144,7 +185,7 @@ def _draw_curve(axes: "Axes", curve: Curve, shade: str, key: str, most: float) -
         curve.mean,
         color=shade,
         linewidth=1.9,
-        linestyle=(0, (4, 2.5)) if curve.dashed else "-",
+        linestyle=_stroke(curve),
         marker="o" if len(curve.x) == 1 else None,
         markersize=4,
     )
@@ -187,7 +228,8 @@ def _inline(svg: str, colours: dict[str, str], key: str) -> str:
     """A matplotlib file as an element of a page: no preamble, no fixed size, no names that could clash."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', r'<svg \1 role="img">', svg, count=1)
+    start = r'<svg xmlns="http://www.w3.org/2000/svg" \1 role="img">'
+    svg = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', start, svg, count=1)
     svg = svg.replace("xlink:href", "href")
     svg = re.sub(r'(id="|href="#|url\(#)(?!' + re.escape(key) + ")", rf"\g<1>{key}-", svg)
     for placeholder, variable in colours.items():

@@ -1,4 +1,8 @@
-"""What the marks of arcs mean and how they look: by weight, dashes, arrowheads and signs, and last by colour."""
+"""What the marks of arcs mean and how they look: by weight, dashes, arrowheads and signs, and last by colour.
+
+Beside its mark, an arc may be held: forced into a structure, or forbidden. That is another matter than how it compares,
+so it shows in another way: a forced arc is a double line with a lock on it, a forbidden one has a sign of no entry.
+"""
 
 from typing import Literal, TypeAlias
 
@@ -21,6 +25,20 @@ MEANINGS: dict[Mark, str] = {
 }
 """What each mark means, in words."""
 
+
+Held: TypeAlias = Literal["", "forced", "forbidden"]
+"""What a reader demanded of an arc, if anything."""
+
+DEMANDS: dict[Held, str] = {"forced": "forced: must be there", "forbidden": "forbidden: must not be there"}
+"""What each demand means, in words."""
+
+SIGN = 13
+"""Width of the sign of a held arc, in pixels."""
+
+_SHAPES: dict[Held, str] = {
+    "forced": '<path class="b" d="M-4.5-1h9v6.5h-9z"/><path d="M-2.8-1v-1.7a2.8 2.8 0 0 1 5.6 0v1.7"/>',
+    "forbidden": '<path d="M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0M-3.4 3.4L3.4-3.4"/>',
+}
 
 WORD, TAG, LABEL = 15, 10.5, 11
 """Sizes of the letters of words, of what stands under them and of what stands on arcs, in pixels."""
@@ -59,6 +77,10 @@ STYLE = "".join(
         *(f".arcs .{mark}{{--c:{_COLOURS[mark]}}}" for mark in SIGNS),
         *(f".arcs .{mark} path{{{rule}}}" for mark, rule in _STROKES.items() if rule),
         *(f".arcs .{mark} path.h{{fill:var(--ground)}}" for mark in _OPEN),
+        ".arcs .forced path:not([class]){stroke-width:5.5;stroke-dasharray:none}",
+        ".arcs .arc path.i{stroke:var(--ground);stroke-width:2.2;stroke-dasharray:none}",
+        ".arcs .k rect{fill:var(--ground)}.arcs .arc .k path{stroke-width:1.7;stroke-dasharray:none}",
+        ".arcs .arc .k path.b{fill:var(--c)}",
         ".arcs:has(.arc:is(:hover,:focus-visible)) .arc:not(:hover,:focus-visible){opacity:.28}",
         ".arcs .arc:is(:hover,:focus-visible) text{font-weight:700}",
         ".arcs .arc:is(:hover,:focus-visible) path.x{stroke:var(--c);stroke-opacity:.13}",
@@ -67,6 +89,35 @@ STYLE = "".join(
     )
 )
 """The style sheet of drawings. Each of them carries it; a page that forbids that can have it in its own."""
+
+
+def held_sign(held: Held, x: float, y: float) -> str:
+    """A lock for what is forced, a sign of no entry for what is forbidden, to be put into the drawing of an arc.
+
+    Args:
+        held: Which.
+        x: Its middle.
+        y: Its middle.
+
+    Example:
+        >>> held_sign("forced", 10, 20).startswith('<g class="k" transform="translate(10 20)">')
+        True
+    """
+    ground = '<rect x="-7" y="-7" width="14" height="14"/>'
+    return f'<g class="k" transform="translate({x:g} {y:g})">{ground}{_SHAPES[held]}</g>'
+
+
+def sign(held: Held) -> str:
+    """The sign of a held arc by itself, for texts that speak of it.
+
+    Example:
+        >>> sign("forced").startswith('<svg class="arcs sign"')
+        True
+    """
+    return (
+        '<svg class="arcs sign" width="14" height="14" viewBox="-7 -7 14 14" aria-hidden="true"><g class="arc plain">'
+        f'<g class="k">{_SHAPES[held]}</g></g></svg>'
+    )
 
 
 def own_colours() -> str:

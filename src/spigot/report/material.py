@@ -15,21 +15,6 @@ from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.training import checkpoint
 
-NAMES = {
-    "neurboparser": "NeurboParser",
-    "bilstm": "BiLSTM",
-    "pipeline": "Pipeline",
-    "attention": "Structured attention",
-    "ste": "STE",
-    "spigot": "SPIGOT",
-    "sparsemap": "SparseMAP",
-    "identity": "Identity",
-    "blackbox": "Blackbox",
-    "imle": "I-MLE",
-    "perturbed": "Perturbed",
-}
-"""What the systems are called in print."""
-
 _SAME = ("seed", "name", "data.root", "training.save_seconds", "training.syntax_from", "training.semantics_from")
 _UNSHOWN = ("sweep", "data.obtain")  # also what stands below them
 _LINES = {
@@ -122,12 +107,12 @@ class System:
     """Runs that differ in nothing but their seed.
 
     Attributes:
-        name: In print.
+        name: As settings and commands call it; with settings, where two systems share it.
         runs: The runs, by seed.
         series: Its colour, the same everywhere in a report.
 
     Example:
-        >>> System("SPIGOT", (Run(Path("a"), Config(), {}),), 0).first.config.system
+        >>> System("spigot", (Run(Path("a"), Config(), {}),), 0).first.config.system
         'spigot'
     """
 
@@ -151,7 +136,7 @@ class Experiment:
         baseline: The one that the others are compared with; `None` if there is only one.
 
     Example:
-        >>> system = System("SPIGOT", (Run(Path("a"), Config(), {"dev": {}, "dev trees": {}}),), 0)
+        >>> system = System("spigot", (Run(Path("a"), Config(), {"dev": {}, "dev trees": {}}),), 0)
         >>> Experiment("dm", (system,), None).parts
         ['dev']
     """
@@ -220,7 +205,7 @@ def experiments(runs: Sequence[Run], baseline: Path | None = None) -> list[Exper
         >>> configs = [make_config({"system": name}, {"seed": seed}) for name in ("spigot", "ste") for seed in (1, 0)]
         >>> (only,) = experiments([Run(Path(f"run {k}"), config, {}) for k, config in enumerate(configs)])
         >>> [(system.name, len(system.runs)) for system in only.systems], only.baseline.name
-        ([('STE', 2), ('SPIGOT', 2)], 'STE')
+        ([('ste', 2), ('spigot', 2)], 'ste')
     """
     if not runs:
         raise ValueError("there are no runs to report on; give one run folder or more.")
@@ -273,7 +258,7 @@ def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
     configs = [group[0].config for group in groups]
     names = []
     for k, config in enumerate(configs):
-        name = NAMES.get(config.system, config.system)
+        name = config.system
         rivals = [other.by_name() for other in configs if other.system == config.system]
         if len(rivals) > 1:
             mine = config.by_name()

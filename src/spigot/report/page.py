@@ -3,6 +3,7 @@
 import base64
 import functools
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ class Picture:
 
     Attributes:
         svg: An `<svg>` element.
-        caption: What it shows; also its text for those who cannot see it.
+        caption: What it shows, below it; also its text for those who cannot see it. A chart may say that itself.
 
     Example:
         >>> Picture("<svg></svg>", "Nothing.").caption
@@ -32,7 +33,7 @@ class Picture:
     """
 
     svg: str
-    caption: str
+    caption: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ class Section:
         notes: Small print, plain text.
         keys: What the colours of its pictures stand for: names and numbers of series.
         key: Its name in links to it; a section with one is listed at the top of the page.
+        about: What is inside, in a few words beside the heading of a folded section.
+        folded: Whether only its heading is seen until it is opened: by a click, a key, a link to it, or a printer.
 
     Example:
         >>> Section("Results", table=Table(["", "LF"], [], "Graphs")).all_tables()[0].title
@@ -135,6 +138,8 @@ class Section:
     notes: Sequence[str] = ()
     keys: Sequence[tuple[str, int]] = ()
     key: str = ""
+    about: str = ""
+    folded: bool = False
 
     def all_tables(self) -> list[Table]:
         """Every table of the section, in order."""
@@ -148,9 +153,11 @@ class Page:
     Attributes:
         title: The heading.
         lead: A paragraph under it, plain text.
-        sections: The body.
+        sections: The body. Those that open the page, before the list of contents, are neither folded nor have a key.
         facts: What is needed to repeat it, as pairs of name and value, at the foot.
         details: Long texts at the foot that are folded away, as pairs of name and text.
+        made: When and by what it was made, in a line under the title.
+        foot: What the facts and details are folded under; without it they stand open.
         styles: Style sheets beside that of every page.
         scripts: What runs in the page; nothing else does.
         data: Values for the scripts, found by the name of their element.
@@ -168,6 +175,8 @@ class Page:
     styles: Sequence[str] = ()
     scripts: Sequence[str] = ()
     data: Mapping[str, object] = field(default_factory=dict)
+    made: Sequence[str] = ()
+    foot: str = ""
 
 
 def render(page: Page) -> str:
@@ -181,6 +190,9 @@ def render(page: Page) -> str:
     tables = [table for section in page.sections for table in section.all_tables()]
     series = {row.series for table in tables for row in table.rows if row.series is not None}
     series |= {number for section in page.sections for _, number in section.keys}
+    folds = bool(page.foot) or any(section.folded for section in page.sections)
+    scripts = [*([source("fold.js")] if folds else []), *page.scripts]
+    opening = list(itertools.takewhile(lambda section: not section.key and not section.folded, page.sections))
     return (
         environment()
         .get_template("page.html")
@@ -189,7 +201,10 @@ def render(page: Page) -> str:
             light=theme(False),
             dark=theme(True),
             series=sorted(series),
-            policy=policy(page.scripts),
+            scripts=scripts,
+            folds=folds,
+            opening=opening if any(section.key for section in page.sections) else [],
+            policy=policy(scripts),
             data={name: embedded(value) for name, value in page.data.items()},
         )
     )

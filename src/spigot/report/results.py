@@ -1,4 +1,4 @@
-"""The numbers of a report: results with their intervals, how the trainings went, and how fast."""
+"""The numbers of a report: results with their intervals, and how the trainings went."""
 
 import shlex
 import statistics
@@ -14,6 +14,8 @@ from spigot.report.page import Cell, Picture, Section, Table, TableRow
 
 SAMPLES = 2000
 """How often the bootstrap draws the sentences anew."""
+
+_SHORT = 180.0  # a training of fewer seconds is drawn by the second
 
 PHASES = {
     "pruner": "pruner",
@@ -70,7 +72,8 @@ MEASURES = {
 }
 """The end task's measures and those of the parser inside."""
 
-_PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test"}
+PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test"}
+"""What the sets of sentences are called in print."""
 
 
 def result_tables(experiment: Experiment) -> list[Table]:
@@ -81,7 +84,7 @@ def result_tables(experiment: Experiment) -> list[Table]:
         >>> from spigot.config import Config
         >>> f1 = {"f1": 0.75}
         >>> run = Run(Path("runs/dm"), Config(), {"dev": {"labelled": f1, "unlabelled": f1}, "dev trees": {"uas": 0.9}})
-        >>> tables = result_tables(Experiment("dm", (System("SPIGOT", (run,), 0),), None))
+        >>> tables = result_tables(Experiment("dm", (System("spigot", (run,), 0),), None))
         >>> [[cell.text for cell in table.rows[0].cells] for table in tables]
         [['75.00', '75.00'], ['90.00']]
     """
@@ -106,7 +109,7 @@ def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> T
     means: dict[tuple[str, str], dict[str, float]] = {}
     rows = []
     for system in experiment.systems:
-        numbers = {key: [_value(run, *key) for run in system.runs if key[0] in run.scores] for key in columns}
+        numbers = {key: [score(run, *key) for run in system.runs if key[0] in run.scores] for key in columns}
         for (part, measure), values in numbers.items():
             if values:
                 means.setdefault((part, measure.name), {})[system.name] = statistics.fmean(values)
@@ -121,11 +124,22 @@ def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> T
         )
         for system, numbers in rows
     ]
-    heads = [f"{_PARTS.get(part.removesuffix(ending), part.removesuffix(ending))} {m.name}" for part, m in columns]
+    heads = [f"{PARTS.get(part.removesuffix(ending), part.removesuffix(ending))} {m.name}" for part, m in columns]
     return Table(["", *heads], table_rows, title, _reading(experiment, measures, table_rows), stacked=True)
 
 
-def _value(run: Run, part: str, measure: Measure) -> float:
+def score(run: Run, part: str, measure: Measure) -> float:
+    """What a run scored on a set of sentences, between 0 and 1.
+
+    Raises:
+        ValueError: If `scores.json` does not say.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import Config
+        >>> score(Run(Path("nowhere"), Config(), {"id": {"labelled": {"f1": 0.75}}}), "id", MEASURES["LF"])
+        0.75
+    """
     try:
         return measure.value(run.scores[part])
     except (KeyError, TypeError):
@@ -157,6 +171,28 @@ def _cell(
 
 def _interval(run: Run, part: str, measure: Measure, value: float) -> tuple[float, float] | None:
     """The bootstrap interval of a score, if the sentences it was measured on were kept."""
+    counts = kept_counts(run, part, measure, value)
+    if counts is None:
+        return None
+    found = interval(counts, samples=SAMPLES)
+    return found.low, found.high
+
+
+def kept_counts(run: Run, part: str, measure: Measure, value: float) -> Counts | None:
+    """What a score was computed from; `None` if the sentences it was measured on were not kept.
+
+    Args:
+        run: The run.
+        part: The set of sentences.
+        measure: The score.
+        value: What `scores.json` says it is; files that give another one are not those it was measured on.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import Config
+        >>> kept_counts(Run(Path("nowhere"), Config(), {}), "dev", MEASURES["LF"], 0.75) is None
+        True
+    """
     gold, predicted = run.gold(part), run.predictions(part, measure.suffix)
     if not gold or not predicted or any(getattr(s, measure.field) is None for s in (*gold, *predicted)):
         return None
@@ -164,8 +200,7 @@ def _interval(run: Run, part: str, measure: Measure, value: float) -> tuple[floa
         counts = measure.counts(gold, predicted)
     except ValueError:  # the parser inside was judged by other sentences than the end task
         return None
-    found = interval(counts, samples=SAMPLES)
-    return (found.low, found.high) if abs(found.value - value) < 1e-9 else None
+    return counts if abs(counts.f1() - value) < 1e-9 else None
 
 
 def _reading(experiment: Experiment, measures: Sequence[Measure], rows: Sequence[TableRow]) -> str:
@@ -191,7 +226,7 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
     Example:
         >>> from pathlib import Path
         >>> from spigot.config import Config
-        >>> experiment = Experiment("dm", (System("SPIGOT", (Run(Path("nowhere"), Config(), {}),), 0),), None)
+        >>> experiment = Experiment("dm", (System("spigot", (Run(Path("nowhere"), Config(), {}),), 0),), None)
         >>> curve_section(experiment, "a") is None
         True
     """
@@ -200,22 +235,37 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
     for task in tasks:
         lines = _lines(experiment, lambda run, task=task: _loss_points(run, task))
         if lines:
-            svg = curves(lines, x_label="epoch", y_label="loss", key=f"{key}-loss-{task}", shares=False)
-            pictures.append(Picture(svg, f"Mean loss of a sentence: {PHASES.get(task, task)}."))
+            svg = curves(
+                lines,
+                title=f"Loss of the {PHASES.get(task, task)}, by epoch",
+                x_label="epoch",
+                y_label="mean loss of a training sentence",
+                key=f"{key}-loss-{task}",
+                shares=False,
+            )
+            pictures.append(Picture(svg))
+    longest = max((step["seconds"] or 0.0 for run in experiment.runs for step in run.steps), default=0.0)
+    clock = ("seconds", 1.0) if longest < _SHORT else ("minutes", 60.0)
     for measure in ("LF", "UAS", "accuracy", "changed"):
-        for unit, seconds in (("epoch", False), ("minutes", True)):
-            lines = _lines(experiment, lambda run, m=measure, s=seconds: _dev_points(run, m, seconds=s))
+        for unit, length in (("epoch", None), clock):
+            lines = _lines(experiment, lambda run, m=measure, u=length: _dev_points(run, m, unit=u))
             if lines:
-                name = f"{key}-{measure}-{unit}"
-                svg = curves(lines, x_label=unit, y_label=measure, key=name)
                 about = {"changed": "Structures that are new since the epoch before"}.get(measure, measure)
-                pictures.append(Picture(svg, f"{about} on the development data, per cent, by {unit}."))
+                svg = curves(
+                    lines,
+                    title=f"{about[0].upper()}{about[1:]} on the development data, by {unit}",
+                    x_label=unit if length is None else f"{unit} of training",
+                    y_label="sentences, per cent" if measure == "changed" else f"{measure}, per cent",
+                    key=f"{key}-{measure}-{unit}",
+                )
+                pictures.append(Picture(svg))
     if not pictures:
         return None
     several = " Bands are standard deviations over seeds." if any(len(s.runs) > 1 for s in experiment.systems) else ""
-    prose = [f"Rest on a row of a table to bring out its curves.{several}"]
+    prose = [f"Rest on a name to bring out its curves.{several}"]
     keys = [(system.name, system.series) for system in experiment.systems]
-    return Section("Training", prose, pictures, keys=keys, key=f"{key}-training")
+    about = "losses, and scores on the development data, by epoch and by time"
+    return Section("Training", prose, pictures, keys=keys, key=f"{key}-training", about=about)
 
 
 def _lines(experiment: Experiment, points: Callable[[Run], list[tuple[float, float]]]) -> list[Curve]:
@@ -249,107 +299,11 @@ def _loss_points(run: Run, task: str, pieces: int = 4) -> list[tuple[float, floa
     return [(x, total / count) for x, (total, count) in sums.items()]
 
 
-def _dev_points(run: Run, measure: str, *, seconds: bool) -> list[tuple[float, float]]:
+def _dev_points(run: Run, measure: str, *, unit: float | None) -> list[tuple[float, float]]:
+    """The scores of a run by time, in units of so many seconds, or by epoch."""
     frozen = {"UAS": ("semantics", "classifier"), "LF": ("classifier",)}.get(measure, ())
     # Where a parser stands still while another is trained on top of it, there is nothing to see.
     scored = [s for s in run.steps if s["dev"] and measure in s["dev"] and s["phase"] not in frozen]
-    if seconds:
-        return [(s["seconds"] / 60, s["dev"][measure] / 100) for s in scored if s.get("seconds") is not None]
+    if unit is not None:
+        return [(s["seconds"] / unit, s["dev"][measure] / 100) for s in scored if s.get("seconds") is not None]
     return [(epoch, step["dev"][measure] / 100) for epoch, step in enumerate(scored, 1)]
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How fast something went.
-
-    Attributes:
-        sentences: How many.
-        tokens: How many words they have.
-        seconds: How long it took.
-
-    Example:
-        >>> Pace(10, 150, 0.5).cells()[1].text
-        '300'
-    """
-
-    sentences: int
-    tokens: int
-    seconds: float | None
-
-    def cells(self) -> list[Cell]:
-        """Sentences and tokens a second."""
-        if not self.seconds:
-            return [Cell("–"), Cell("–")]
-        return [Cell(f"{amount / self.seconds:,.0f}") for amount in (self.sentences, self.tokens)]
-
-
-def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) -> Section:
-    """How long the trainings took, and how fast the systems are now.
-
-    Args:
-        experiment: The systems.
-        parsing: How fast systems parsed just now, by name.
-        key: Prefix of the element names, unique on a page.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from spigot.config import Config
-        >>> experiment = Experiment("dm", (System("SPIGOT", (Run(Path("nowhere"), Config(), {}),), 0),), None)
-        >>> section = speed_section(experiment, {"SPIGOT": Pace(10, 150, 0.5)}, "a")
-        >>> [cell.text for cell in section.table.rows[0].cells]
-        ['–', '0', '–', '–', '20', '300']
-    """
-    rows, phase_rows = [], []
-    for system in experiment.systems:
-        run = system.first
-        steps = run.steps
-        whole = Pace(sum(s["sentences"] for s in steps), sum(s["tokens"] for s in steps), run.seconds)
-        now = parsing.get(system.name)
-        duration = Cell("–" if run.seconds is None else _duration(run.seconds))
-        cells = [duration, Cell(f"{whole.sentences:,}"), *whole.cells(), *(now.cells() if now else [Cell("–")] * 2)]
-        rows.append(TableRow(system.name, cells, system.series))
-        for phase, pace in _phases(run).items():
-            if pace.seconds is None:  # a training that did not write down when its steps were taken
-                continue
-            cells = [
-                Cell(_duration(pace.seconds)),
-                Cell(f"{pace.sentences:,}"),
-                Cell(f"{pace.tokens:,}"),
-                *pace.cells(),
-            ]
-            phase_rows.append(TableRow(f"{system.name}: {PHASES.get(phase, phase)}", cells, system.series))
-    heads = ["", "training time", "sentences", "sentences/s", "tokens/s", "parsing sentences/s", "parsing tokens/s"]
-    about = "Training time includes scoring the development data after each epoch."
-    if any(len(system.runs) > 1 for system in experiment.systems):
-        about += " Of several seeds, the first."
-    if parsing:
-        about += " Parsing was timed when this page was made, on the development data, on the machine that made it."
-    by_phase = Table(
-        ["", "time", "sentences", "tokens", "sentences/s", "tokens/s"], phase_rows, "By phase of the training"
-    )
-    return Section(
-        "Speed", table=Table(heads, rows, note=about), tables=[by_phase] if phase_rows else [], key=f"{key}-speed"
-    )
-
-
-def _phases(run: Run) -> dict[str, Pace]:
-    """The phases of a training; their time is known where the steps say when they were taken."""
-    found: dict[str, Pace] = {}
-    start = now = 0.0
-    for step in run.steps:
-        name = step["phase"]
-        if name not in found:
-            start = now
-        pace = found.get(name, Pace(0, 0, None))
-        now = step.get("seconds") or now
-        seconds = now - start if step.get("seconds") is not None else None
-        found[name] = Pace(pace.sentences + step["sentences"], pace.tokens + step["tokens"], seconds)
-    return found
-
-
-def _duration(seconds: float) -> str:
-    """A time as people say it."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

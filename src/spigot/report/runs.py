@@ -1,5 +1,6 @@
-"""The report: what was trained, how it went, what came of it, and sentences to look at, from run folders alone."""
+"""The report: a verdict, and folded below it what it rests on, sentences to look at and how the trainings went."""
 
+import datetime
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +17,11 @@ from spigot.report.answers import Answers, answers
 from spigot.report.explore import explorer, still
 from spigot.report.figure1 import figure1_interactive, figure1_script
 from spigot.report.material import Experiment, Run, experiments, read_run
+from spigot.report.origin import origin
 from spigot.report.page import Page, Section, environment, source
-from spigot.report.results import curve_section, result_tables, speed_section
+from spigot.report.results import curve_section, result_tables
+from spigot.report.speed import speed_section
+from spigot.report.verdict import verdict
 from spigot.training import checkpoint
 
 SENTENCES = 100
@@ -63,17 +67,22 @@ def report(
     if sentences < 0:
         raise ValueError(f"sentences is {sentences}; it must be 0 or more.")
     found = experiments([read_run(Path(run)) for run in runs], None if baseline is None else Path(baseline))
+    several = len(found) > 1
+    verdicts = [verdict(experiment, experiment.name if several else "") for experiment in found]
     sections: list[Section] = []
     data: dict[str, object] = {}
     for number, experiment in enumerate(found):
         key = f"e{number + 1}"
-        title = experiment.name if len(found) > 1 else ""
+        title = experiment.name if several else ""
         sections += _sections(experiment, key, title, sentences, data, told)
     sections.append(_figure_section())
     return Page(
         title=_title(found),
         lead=_lead(found),
-        sections=sections,
+        sections=[
+            *(each for each in verdicts if each is not None),
+            *(replace(section, folded=True) for section in sections),
+        ],
         facts=_facts(found),
         details=[
             (f"Configuration of {run.path}", (run.path / checkpoint.CONFIG).read_text(encoding="utf-8"))
@@ -83,6 +92,8 @@ def report(
         styles=[source("explore.css")],
         scripts=[*([source("explore.js")] if data else []), figure1_script()],
         data=data,
+        made=[f"made on {datetime.date.today().isoformat()}", f"by {origin()}"],
+        foot="How to make this again: versions, commands, seeds, configurations",
     )
 
 
@@ -107,8 +118,13 @@ def _sections(
     name = f"{title}: " if title else ""
     told("results")
     everyone, notes = _answers(experiment, told)
+    tables = result_tables(experiment)
     yield Section(
-        f"{name}Results", tables=result_tables(experiment), notes=[*_sizes(experiment), *notes], key=f"{key}-results"
+        f"{name}Results",
+        tables=tables,
+        notes=[*_sizes(experiment), *notes],
+        key=f"{key}-results",
+        about=f"every score of every system, with intervals: {', '.join(table.title.lower() for table in tables)}",
     )
     if everyone:
         baseline = next((k for k, each in enumerate(everyone) if each.system == experiment.baseline), None)
@@ -167,9 +183,9 @@ def _analysis_sections(
         analysis = analyse(each.gold, first.found, each.found, sample=0)
         yield Section(
             f"{name}What changed: {each.system.name} against {first.system.name}",
-            ["On the development data: what differs between the two systems, and whether it helped."],
             tables=list(analysis_tables(analysis, first.system.name, each.system.name)),
             key=f"{key}-changes-{number}",
+            about="what differs on the development data, and whether it helped",
         )
 
 
@@ -189,7 +205,8 @@ def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: st
         )
     )
     prose = "The semantic graph stands above the words, the tree below them, as far as a system has them."
-    return Section(f"{name}Sentences", [prose], markup=markup, key=f"{key}-sentences")
+    about = "development sentences to search, compare and save, as each system sees them"
+    return Section(f"{name}Sentences", [prose], markup=markup, key=f"{key}-sentences", about=about)
 
 
 def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Callable[[str], None]) -> Section | None:
@@ -209,17 +226,22 @@ def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Cal
     clipped = sorted({config.estimator.max_norm for config in configs if config.estimator.max_norm is not None})
     prose = [
         "Training sentences, and what the gradient of the end task's loss does to the structure inside, with the "
-        "trained parameters. The circle is the structure that went forward (ẑ), the cross is where the step of the "
-        "gradient leads (p\u0302), the diamond is what the estimator makes of it (z\u0303): STE keeps the step, SPIGOT "
-        "projects it back between 0 and 1. What went on to the scores is ẑ − z\u0303."
+        "trained parameters. A disc is an arc of the structure that went forward (ẑ = 1), a ring one that is not in it "
+        "(ẑ = 0). The cross is where the step of the gradient leads (p\u0302), the diamond what the estimator makes of "
+        "it (z\u0303): ste keeps the step, spigot projects it back between 0 and 1, out of the shaded side. What goes "
+        "on to the scores is ẑ − z\u0303."
         + (f" ∇L is clipped as in training, to a norm of {' or '.join(map(str, clipped))}." if clipped else ""),
-        "In the drawing of the structure, thick arcs with + gain weight under SPIGOT, dashed ones with − lose some.",
+        "In the drawing of the structure, thick arcs with + gain weight under spigot, dashed ones with − lose some.",
     ]
-    return Section(f"{name}What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator")
+    about = "to training sentences: the step, the projection, and what went back to the scores"
+    return Section(f"{name}What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator", about=about)
 
 
 def _figure_section() -> Section:
-    return Section("Figure 1, to be moved by hand", markup=figure1_interactive(script=False), key="figure1")
+    about = "the step that leaves the polytope, and the projection back"
+    return Section(
+        "Figure 1, to be moved by hand", markup=figure1_interactive(script=False), key="figure1", about=about
+    )
 
 
 def _title(found: Sequence[Experiment]) -> str:
@@ -260,7 +282,7 @@ def _facts(found: Sequence[Experiment]) -> list[tuple[str, str]]:
     seeds = sorted({run.config.seed for run in every})
     command = shlex.join(["spigot", "report", *(str(run.path) for run in every)])
     facts = [
-        ("made by", f"spigot {spigot.__version__}, {spigot.native.status()}"),
+        ("made by", f"{origin()}, {spigot.native.status()}"),
         ("with", f"Python {sys.version.split()[0]}, torch {torch.__version__}, {torch.get_num_threads()} threads"),
         ("again", command),
         ("seeds", ", ".join(map(str, seeds))),

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spigot.data.sentence import Sentence
+from spigot.data.sentence import Arc, Sentence
+from spigot.models.constraints import Constraints
 from spigot.models.inspection import Alternative, Inspection
-from spigot.report.arcs import Drawing, drawing, svg
+from spigot.report.arcs import Drawing, DrawnArc, drawing, svg
+from spigot.report.marks import Held
 
 
 def plain(found: Inspection, classes: Sequence[int] = (), *, top: int = 5) -> dict[str, Any]:
@@ -58,12 +60,19 @@ def plain(found: Inspection, classes: Sequence[int] = (), *, top: int = 5) -> di
     }
 
 
-def draw(found: Inspection, *, free: Inspection | None = None, standalone: bool = False) -> str:
+def draw(
+    found: Inspection,
+    *,
+    free: Inspection | None = None,
+    constraints: Constraints | None = None,
+    standalone: bool = False,
+) -> str:
     """What was found as SVG, with scores as notes.
 
     Args:
         found: What to draw.
         free: The answer of the same system without constraints: what they changed is marked.
+        constraints: What was forced and forbidden, which is marked too.
         standalone: Whether to make a file instead of an element of a page.
 
     Example:
@@ -71,15 +80,22 @@ def draw(found: Inspection, *, free: Inspection | None = None, standalone: bool 
         True
     """
     before = None if free is None else free.sentence
-    return _svg(drawing(found.sentence, before=before, notes=notes(found)), standalone)
+    return _svg(_held(drawing(found.sentence, before=before, notes=notes(found)), constraints), standalone)
 
 
-def draw_pair(first: Inspection, second: Inspection, *, standalone: bool = False) -> dict[str, str]:
+def draw_pair(
+    first: Inspection,
+    second: Inspection,
+    *,
+    constraints: tuple[Constraints | None, Constraints | None] = (None, None),
+    standalone: bool = False,
+) -> dict[str, str]:
     """Two systems' answers to one sentence: side by side and in one, marked by what differs.
 
     Args:
         first: The answer to start from; what only it has is marked `gone`.
         second: The other one; what only it has is marked `new`.
+        constraints: What was forced and forbidden in each of them.
         standalone: Whether to make files instead of elements of a page.
 
     Returns:
@@ -95,9 +111,32 @@ def draw_pair(first: Inspection, second: Inspection, *, standalone: bool = False
     shared = {"first": notes(first), "second": notes(second), "both": notes(first) | notes(second)}
     before, after = _comparable(first.sentence, second.sentence), _comparable(second.sentence, first.sentence)
     drawn = {name: drawing(after, before=before, notes=said) for name, said in shared.items()}
-    drawn["first"] = _own(drawn["first"], "new", first.sentence)
-    drawn["second"] = _own(drawn["second"], "gone", second.sentence)
+    drawn["first"] = _held(_own(drawn["first"], "new", first.sentence), constraints[0])
+    drawn["second"] = _held(_own(drawn["second"], "gone", second.sentence), constraints[1])
+    drawn["both"] = _held(drawn["both"], constraints[1] or constraints[0])
     return {name: _svg(whole, standalone) for name, whole in drawn.items()}
+
+
+def _held(whole: Drawing, constraints: Constraints | None) -> Drawing:
+    """The drawing with what was forced and forbidden marked as such; what is not drawn at all has no mark."""
+    if constraints is None:
+        return whole
+
+    def below(arc: DrawnArc) -> Held:
+        pair = arc.end, arc.start
+        return "forced" if pair in constraints.heads else "forbidden" if pair in constraints.not_heads else ""
+
+    def above(arc: DrawnArc) -> Held:
+        def among(arcs: Sequence[Arc]) -> bool:
+            return any((a.predicate, a.argument) == (arc.start, arc.end) and a.role in ("", arc.label) for a in arcs)
+
+        return "forced" if among(constraints.arcs) else "forbidden" if among(constraints.not_arcs) else ""
+
+    return replace(
+        whole,
+        above=tuple(replace(arc, held=above(arc)) for arc in whole.above),
+        below=tuple(replace(arc, held=below(arc)) for arc in whole.below),
+    )
 
 
 def _svg(whole: Drawing, standalone: bool) -> str:

@@ -11,8 +11,11 @@ from spigot.models.constraints import Constraints
 from spigot.models.inspection import Inspection
 from spigot.serve.answers import draw, draw_pair, plain
 from spigot.serve.batching import Batcher, Busy
+from spigot.serve.examples import best_first
 from spigot.serve.query import CONSTRAINTS, Limits, Query, Refused, read_query
 from spigot.serve.systems import About, System
+
+_EXAMPLES = 4  # texts that a page offers to begin with
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Api:
 
     def __init__(self, systems: Sequence[System], limits: Limits = Limits(), *, together: bool = True) -> None:
         self.limits = limits
+        self._beginnings: list[str] | None = None
         self._systems = {system.name: system for system in systems}
         self._about: dict[str, About] = {system.name: system.about for system in systems}
         self._conventions = {system.name: system.conventions for system in systems}
@@ -65,7 +69,28 @@ class Api:
     def systems(self) -> dict[str, Any]:
         """What there is to ask, for `GET /api/systems`."""
         limits = {name: getattr(self.limits, name) for name in ("body", "words", "total", "systems", "top")}
-        return {"systems": [system.plain() for system in self._systems.values()], "limits": limits}
+        systems = [{**system.plain(), "examples": self._examples(system)} for system in self._systems.values()]
+        return {"systems": systems, "limits": limits}
+
+    def _examples(self, system: System) -> list[str]:
+        """Texts to begin with. Of the first system, those first that tell it from the second one."""
+        first, *others = self._systems.values()
+        if system is not first:
+            return [known.text for known in system.known[:_EXAMPLES]]
+        if self._beginnings is None:
+            jobs = [
+                _Job(each.name, Sentence(known.sentence.forms), None, 1)
+                for each in (first, *others[:1])
+                for known in first.known
+            ]
+            try:
+                found = [one.sentence for one in self._batcher.submit(jobs, seconds=self.limits.seconds)]
+            except (Busy, ValueError):
+                return [known.text for known in first.known[:_EXAMPLES]]
+            size = len(first.known)
+            answers = [found[start : start + size] for start in range(0, len(found), size or 1)]
+            self._beginnings = [known.text for known in best_first(first.known, answers)[:_EXAMPLES]]
+        return self._beginnings
 
     def health(self) -> dict[str, Any]:
         """That there is somebody, for `GET /health`."""
@@ -163,14 +188,17 @@ class Api:
             classes, free = self._about[name].classes, found.get((k, s, False))
             answer = {"system": name, **plain(found[k, s, True], classes, top=query.top), "ignored": wanted[s][k][1]}
             if query.draw != "no":
-                answer["svg"] = draw(found[k, s, True], free=free, standalone=standalone)
+                demands = wanted[s][k][0]
+                answer["svg"] = draw(found[k, s, True], free=free, constraints=demands, standalone=standalone)
             if free is not None:
                 without = plain(free, classes)
                 answer["free"] = {field: without[field] for field in ("heads", "graph", "label", "probabilities")}
             answers.append(answer)
         whole: dict[str, Any] = {"forms": list(query.sentences[k].forms), "answers": answers}
         if query.draw != "no" and len(query.systems) == 2:
-            whole["compare"] = draw_pair(found[k, 0, True], found[k, 1, True], standalone=standalone)
+            demands = (wanted[0][k][0], wanted[1][k][0])
+            pair = found[k, 0, True], found[k, 1, True]
+            whole["compare"] = draw_pair(*pair, constraints=demands, standalone=standalone)
         return whole
 
 

@@ -7,6 +7,7 @@ from importlib.resources import files
 from spigot.report.arcs import STYLE, legend
 from spigot.report.figure1 import figure1_interactive
 from spigot.report.figures import theme
+from spigot.report.marks import DEMANDS, sign
 from spigot.report.page import fingerprint
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -64,7 +65,9 @@ def _filled(text: str, suffix: str) -> bytes:
             text = text.replace(f"/* {name} theme */", colours.strip())
         text += STYLE
     if suffix == ".html":
-        text = text.replace("<!-- legend -->", legend(["new", "gone"], styled=False))
+        text = text.replace("<!-- legend -->", legend(["new", "gone"], demands=DEMANDS, styled=False))
+        for held in DEMANDS:
+            text = text.replace(f"<!-- {held} sign -->", sign(held))
     return text.encode()
 
 

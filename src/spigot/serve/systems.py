@@ -12,6 +12,7 @@ from spigot.data.sentence import Sentence
 from spigot.models.constraints import Constraints, Infeasible
 from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
+from spigot.serve.examples import Known, known_sentences
 from spigot.training import load
 
 _MOODS = {
@@ -59,6 +60,11 @@ class About:
 class System:
     """A trained system that answers requests.
 
+    Attributes:
+        name: How requests call it.
+        parser: The system.
+        run: The folder it comes from, if it comes from one.
+
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph, Sentence
@@ -72,6 +78,12 @@ class System:
 
     name: str
     parser: Parser
+    run: Path | None = None
+
+    @cached_property
+    def known(self) -> list[Known]:
+        """Sentences to begin with, of words that it knows."""
+        return known_sentences(self.parser.vocab, self.run)
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -151,7 +163,7 @@ def open_systems(runs: Sequence[Path]) -> Iterator[System]:
         parser = load(run)
         if parser.reads_gold:
             raise ValueError(f"{run} reads the right trees, and text has none; serve a run that finds its own.")
-        yield System(name, parser)
+        yield System(name, parser, run)
 
 
 def _names(places: Sequence[Path]) -> list[str]:

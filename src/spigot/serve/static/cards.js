@@ -1,7 +1,7 @@
 // One card for each sentence: constraints, drawings, classes.
 
-import { described, standing } from "/constraints.js";
-import { make, percent, signed } from "/dom.js";
+import { described } from "/constraints.js";
+import { find, make, percent, signed } from "/dom.js";
 
 const GIVES = { heads: "tree", graph: "graph", label: "class" };
 
@@ -54,8 +54,6 @@ function drawing(svg, answer, { index, page, actions }) {
   holder.innerHTML = svg; // words and labels in it were escaped by the server; scripts cannot run under the page's policy
   for (const arc of holder.querySelectorAll(".arc")) {
     const what = arcOf(arc, index);
-    const held = standing(page.constraints, what);
-    if (held) arc.classList.add("held", held);
     arc.setAttribute("role", "button");
     arc.setAttribute("tabindex", "0");
     arc.setAttribute("aria-haspopup", "dialog");
@@ -92,15 +90,25 @@ export function arcOf(element, sentence) {
   return { sentence, side, start: Number(start), end: Number(end), role: side === "above" && !isTop ? label ?? "" : "" };
 }
 
+/** All that is forced, and all that is forbidden, whether the drawing has it or not. */
 function chips(held, actions) {
-  const list = held.map((one) => make("li", {},
-    make("button", { type: "button", class: one.force ? "force" : "forbid", "aria-label": `release ${described(one)}`, title: "Release", onclick: () => actions.release(one) },
-      make("span", { class: "sign" }, one.force ? "must" : "must not"),
-      make("span", {}, described(one)),
-      make("small", {}, one.side === "above" ? "graph" : "tree"),
-      make("span", { class: "cross", "aria-hidden": "true" }, "×"))));
-  if (held.length > 1) list.push(make("li", {}, make("button", { type: "button", class: "all", onclick: () => actions.releaseAll(held) }, "Release all")));
-  return make("ul", { class: "chips", "aria-label": "Constraints" }, ...list);
+  const rows = [["forced", true], ["forbidden", false]].map(([name, force]) => {
+    const mine = held.filter((one) => one.force === force);
+    if (!mine.length) return null;
+    const list = make("ul", { "aria-label": name }, ...mine.map((one) => make("li", {}, chip(one, name, actions))));
+    return make("div", { class: `held ${name}` }, make("h4", {}, name[0].toUpperCase() + name.slice(1)), list);
+  });
+  const all = held.length > 1 ? make("button", { type: "button", class: "all", onclick: () => actions.releaseAll(held) }, "Release all") : null;
+  return make("div", { class: "chips", role: "group", "aria-label": "Constraints" }, ...rows, all);
+}
+
+function chip(one, name, actions) {
+  const attributes = { type: "button", class: one.force ? "force" : "forbid", "aria-label": `release ${described(one)}`, title: "Release" };
+  return make("button", { ...attributes, onclick: () => actions.release(one) },
+    find(`#sign-${name}`).content.cloneNode(true),
+    make("span", {}, described(one)),
+    make("small", {}, one.side === "above" ? "graph" : "tree"),
+    make("span", { class: "cross", "aria-hidden": "true" }, "×"));
 }
 
 function classes(answer, about) {

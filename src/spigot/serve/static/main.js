@@ -7,13 +7,6 @@ import { debounced, find, make } from "/dom.js";
 import { arcMenu, closeMenu, wordMenu } from "/menu.js";
 import { readState, writeState } from "/state.js";
 
-const EXAMPLES = [
-  "The old tailor quietly mended the coat that the children had torn.",
-  "She promised to call, but nobody expected the phone to ring.",
-  "A slow and clumsy film, yet the last scene is a delight.",
-  "I saw the man with the telescope near the harbour.",
-];
-
 const page = { ...readState(location.hash), systems: [], answer: null };
 const text = find("#text"), first = find("#first"), second = find("#second"), overlay = find("#overlay");
 let ticket = 0; // of the newest question
@@ -139,12 +132,29 @@ function fill() {
   first.value = page.first;
   second.value = page.second;
   overlay.checked = page.overlay;
+  offer();
 }
 
-function choose(names) {
-  const known = (name) => names.includes(name);
-  if (!known(page.first)) page.first = names[0];
-  if (!known(page.second) || page.second === page.first) page.second = "";
+/** Take the state from the address. Whoever comes without one sees an example at once, and two systems compared. */
+function arrive() {
+  const names = page.systems.map((system) => system.name);
+  const fresh = !location.hash.replace("#", "");
+  Object.assign(page, readState(location.hash));
+  if (!names.includes(page.first)) page.first = names[0];
+  if (fresh) page.second = names[1] ?? "";
+  if (!names.includes(page.second) || page.second === page.first) page.second = "";
+  if (!page.text.trim()) page.text = examples()[0] ?? "";
+  fill();
+}
+
+const examples = () => page.systems.find((system) => system.name === page.first)?.examples ?? [];
+
+function offer() {
+  find("#examples").replaceChildren(...examples().map((example) => make("button", { type: "button", onclick: () => {
+    page.text = text.value = example;
+    page.constraints = [];
+    ask();
+  } }, example)));
 }
 
 const option = (value, name) => make("option", { value }, name);
@@ -157,15 +167,9 @@ async function start() {
     return;
   }
   const names = page.systems.map((system) => system.name);
-  choose(names);
   first.replaceChildren(...names.map((name) => option(name, name)));
   second.replaceChildren(option("", "nothing"), ...names.map((name) => option(name, name)));
   find("#with").hidden = names.length < 2;
-  find("#examples").replaceChildren(...EXAMPLES.map((example) => make("button", { type: "button", onclick: () => {
-    page.text = text.value = example;
-    page.constraints = [];
-    ask();
-  } }, example)));
   const edit = debounced(() => ask({ edited: true }), 150);
   text.addEventListener("input", () => {
     page.text = text.value;
@@ -190,12 +194,10 @@ async function start() {
   find("#ask").addEventListener("submit", (event) => event.preventDefault());
   find("#share").addEventListener("click", share);
   window.addEventListener("hashchange", () => {
-    Object.assign(page, readState(location.hash));
-    choose(names);
-    fill();
+    arrive();
     ask();
   });
-  fill();
+  arrive();
   await ask();
   document.documentElement.dataset.ready = "true";
 }

@@ -1,0 +1,225 @@
+"""The verdict of a report: which system is best, by how much, and whether that is beyond chance."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+from spigot.evaluation import Comparison, Counts, bootstrap, interval
+from spigot.report.dot_chart import Dot, dot_chart
+from spigot.report.material import Experiment, Run, System
+from spigot.report.page import Picture, Section
+from spigot.report.results import MEASURES, PARTS, SAMPLES, Measure, kept_counts, score
+
+_DRAWS = 10_000  # as `spigot compare` draws, so that both say the same
+_PLACES = {"dev": "on the development data", "test": "on the test set"}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a system stands on a set of sentences.
+
+    Attributes:
+        system: The system.
+        values: What each of its runs scored, between 0 and 1.
+
+    Example:
+        >>> Standing(System("spigot", (), 0), (0.5, 0.75)).mean
+        0.625
+    """
+
+    system: System
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean over its runs."""
+        return statistics.fmean(self.values)
+
+
+def verdict(experiment: Experiment, name: str = "") -> Section | None:
+    """What an experiment showed, in a heading, a sentence or two, and a picture for each test set.
+
+    Args:
+        experiment: The systems.
+        name: What to put before the heading where a page has several experiments.
+
+    Returns:
+        The opening of a report; `None` if nothing was scored.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import Config
+        >>> run = Run(Path("runs/dm"), Config(), {"id": {"labelled": {"f1": 0.75}}})
+        >>> verdict(Experiment("dm", (System("spigot", (run,), 0),), None)).title
+        'spigot scored LF 75.00 in domain.'
+    """
+    parts = [part for part in experiment.parts if part != "dev"] or experiment.parts
+    if not parts:
+        return None
+    measure = MEASURES["LF" if experiment.task == "parsing" else "accuracy"]
+    ranked = _ranked(experiment, parts[0], measure)
+    said = (
+        _alone(ranked[0], parts[0], measure) if len(ranked) == 1 else _compared(experiment, ranked, parts[0], measure)
+    )
+    return Section(
+        f"{name}: {said[0]}" if name else said[0],
+        said[1:],
+        [_picture(_ranked(experiment, part, measure), part, measure) for part in parts],
+        notes=list(_caveats(experiment)),
+    )
+
+
+def _ranked(experiment: Experiment, part: str, measure: Measure) -> list[Standing]:
+    """The systems that were judged by a set of sentences, the best first."""
+    found = [
+        Standing(system, tuple(score(run, part, measure) for run in system.runs if part in run.scores))
+        for system in experiment.systems
+    ]
+    return sorted((standing for standing in found if standing.values), key=lambda standing: -standing.mean)
+
+
+def _alone(only: Standing, part: str, measure: Measure) -> list[str]:
+    headline = f"{only.system.name} scored {measure.name} {100 * only.mean:.2f} {_place(part)}."
+    counts = _pooled(only.system.runs, part, measure)
+    if counts is None:
+        return [headline, _unknown(only.system.first, part)]
+    around = interval(counts, samples=_DRAWS)
+    evidence = (
+        f"The 95\u00a0% interval, by the bootstrap over {len(counts):,} sentences, is {100 * around.low:.1f} to "
+        f"{100 * around.high:.1f}."
+    )
+    return [headline, f"{evidence} There is nothing to compare it with: name further runs to see which is better."]
+
+
+def _compared(experiment: Experiment, ranked: Sequence[Standing], part: str, measure: Measure) -> list[str]:
+    best, second = ranked[:2]
+    value, other = (f"{100 * standing.mean:.2f}" for standing in (best, second))
+    names, place = (best.system.name, second.system.name), _place(part)
+    if value == other:
+        level = [standing.system.name for standing in ranked if f"{100 * standing.mean:.2f}" == value]
+        return [f"{_listed(level)} are level {place}: {measure.name} {value}."]
+    found = _difference(best, second, part, measure)
+    start = f"{names[0]} is best {place}: {measure.name} {value}"
+    if found is None:
+        lead = f"{100 * (best.mean - second.mean):.2f}"
+        missing = (run for each in (best, second) for run in each.system.runs if _pooled([run], part, measure) is None)
+        run = next(missing, None)
+        why = "They were not judged by the same sentences." if run is None else _unknown(run, part)
+        return [f"{start}, {lead} above {names[1]}; whether by chance is not known.", why]
+    lead = f"{100 * found.difference:.2f}"
+    if found.low > 0:
+        headline = f"{start}, {lead} above {names[1]}, which is beyond chance."
+    else:
+        headline = f"{start}, but its lead of {lead} over {names[1]} may be chance."
+    evidence = (
+        f"Paired bootstrap over {_sentences(best, part)}: {_against(best, second, found, measure)}; the interval "
+        f"{'leaves out' if found.low > 0 else 'includes'} 0."
+    )
+    return [headline, " ".join([evidence, *_baseline(experiment, ranked, part, measure)])]
+
+
+def _baseline(experiment: Experiment, ranked: Sequence[Standing], part: str, measure: Measure) -> Iterator[str]:
+    """How the best stands to the system that the others are compared with, if that is neither of the first two."""
+    base = next((standing for standing in ranked[2:] if standing.system == experiment.baseline), None)
+    found = None if base is None else _difference(ranked[0], base, part, measure)
+    if base is not None and found is not None:
+        sure = "beyond chance" if found.low > 0 else "may be chance"
+        yield f"Against the baseline, {_against(ranked[0], base, found, measure)}: {sure}."
+
+
+def _against(one: Standing, other: Standing, found: Comparison, measure: Measure) -> str:
+    low, high = (f"{100 * value:+.2f}".replace("-", "−") for value in (found.low, found.high))
+    return (
+        f"{one.system.name} against {other.system.name}, {measure.name} difference "
+        f"{100 * found.difference:+.2f}, 95\u00a0% interval {low} to {high}, p {found.p:.4f}"
+    ).replace(" -", " −")
+
+
+def _difference(one: Standing, other: Standing, part: str, measure: Measure) -> Comparison | None:
+    """How much better one system is: over the seeds that both have, or else their first runs."""
+    seeds = {run.config.seed for run in one.system.runs} & {run.config.seed for run in other.system.runs}
+    sides = [
+        [run for run in standing.system.runs if run.config.seed in seeds] if seeds else [standing.system.first]
+        for standing in (one, other)
+    ]
+    if len(sides[0]) != len(sides[1]):
+        sides = [[standing.system.first] for standing in (one, other)]
+    counts = [_pooled(side, part, measure) for side in sides]
+    if counts[0] is None or counts[1] is None:
+        return None
+    try:
+        return bootstrap(counts[0], counts[1], samples=_DRAWS)
+    except ValueError:  # judged by other sentences
+        return None
+
+
+def _pooled(runs: Sequence[Run], part: str, measure: Measure) -> Counts | None:
+    """The counts of all runs together; `None` if any did not keep its sentences."""
+    judged = [run for run in runs if part in run.scores]
+    counts = [kept_counts(run, part, measure, score(run, part, measure)) for run in judged]
+    known = [each for each in counts if each is not None]
+    if not known or len(known) < len(counts) or len({len(each) for each in known}) > 1:
+        return None
+    return reduce(add, known)
+
+
+def _picture(ranked: Sequence[Standing], part: str, measure: Measure) -> Picture:
+    dots = []
+    for standing in sorted(ranked, key=lambda standing: standing.system.series):  # as in the tables
+        counts = _pooled(standing.system.runs, part, measure)
+        around = None if counts is None else interval(counts, samples=SAMPLES)
+        dots.append(
+            Dot(
+                standing.system.name,
+                100 * standing.mean,
+                None if around is None else 100 * around.low,
+                None if around is None else 100 * around.high,
+                standing.system.series,
+                tuple(100 * value for value in standing.values),
+            )
+        )
+    title = f"{measure.name} {_place(part)}"
+    judged = _sentences(ranked[0], part)
+    known = any(dot.low is not None for dot in dots)
+    several = any(len(dot.each) > 1 for dot in dots)
+    lines = "; lines are 95 % intervals" if known else ""
+    caption = f"{title}, {judged}." if not known else f"Lines: 95 % bootstrap intervals over {judged}."
+    caption += " Rings: seeds; the dot is their mean." if several else ""
+    return Picture(
+        dot_chart(dots, title=f"{title[0].upper()}{title[1:]}", x_label=f"{measure.name}, per cent{lines}"), caption
+    )
+
+
+def _caveats(experiment: Experiment) -> Iterator[str]:
+    runs = [len(system.runs) for system in experiment.systems]
+    if max(runs) == 1:
+        several = "Each system was trained once; another seed moves its numbers too."
+        yield several if len(runs) > 1 else "It was trained once; another seed moves its numbers too."
+    elif len(set(runs)) == 1:
+        yield f"Means of {runs[0]} seeds. The intervals are over sentences, with the seeds taken together."
+    else:
+        yield "Means over seeds, of which some systems have more than others; differences are over shared seeds."
+
+
+def _unknown(run: Run, part: str) -> str:
+    return (
+        f"How sure that is cannot be said: {run.path} does not keep {run.gold_path(part).name} or the predictions that "
+        "belong to it."
+    )
+
+
+def _sentences(standing: Standing, part: str) -> str:
+    gold = standing.system.first.gold(part)
+    return f"{len(gold):,} sentences" if gold else "sentences"
+
+
+def _place(part: str) -> str:
+    if part in _PLACES:
+        return _PLACES[part]
+    return PARTS.get(part, f"on {part}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
