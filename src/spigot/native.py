@@ -14,7 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    import torch
 
 kernels: Any  # the extension module, or None where it was not built
 try:
@@ -41,6 +41,6 @@ def status() -> str:
     )
 
 
-def serves(*tensors: "Tensor") -> bool:
+def serves(*tensors: "torch.Tensor") -> bool:
     """Whether the kernels take these tensors."""
     return available and all(tensor.device.type == "cpu" for tensor in tensors)
