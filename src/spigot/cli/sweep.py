@@ -40,7 +40,8 @@ def sweep(
     Parameters
     ----------
     config
-        The configuration; its table [sweep] may say which values to try.
+        A TOML file, or the name of a configuration that comes with spigot; its table [sweep] may say which values to
+        try.
     settings
         Settings that all trials have: --name value, or --name=value, as for spigot train.
     over

@@ -34,7 +34,7 @@ def train(
     Parameters
     ----------
     config
-        The configuration; examples are in configs/.
+        A TOML file, or the name of a configuration that comes with spigot, such as synthetic; a wrong name lists them.
     settings
         Settings to change: --name value, or --name=value, with the value in TOML or as plain text.
     out
@@ -80,7 +80,7 @@ def _chosen(config: Path | None, settings: tuple[str, ...]) -> "Config":
     from spigot.config import load_config
 
     if config is None:
-        raise ValueError("there is nothing to train; give a configuration such as configs/synthetic.toml, or --resume.")
+        raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
     chosen = load_config(config, parse_overrides(settings))
     return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
 

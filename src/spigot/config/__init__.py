@@ -8,6 +8,7 @@ from spigot.config.data import DATA_VARIABLE, Data, Files, ListOps, Synthetic
 from spigot.config.experiment import SYSTEMS, Config, Estimator, System, Training
 from spigot.config.load import PRESET_SYSTEMS, PRESETS, load_config, make_config, resolved_config
 from spigot.config.models import Classifier, Encoder, Optimiser, Pruning, Semantics, Syntax
+from spigot.config.shipped import find_config, shipped_configs
 from spigot.config.values import Count, Positive, Rate, Values
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "System",
     "Training",
     "Values",
+    "find_config",
     "load_config",
     "make_config",
     "resolved_config",
+    "shipped_configs",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from spigot.config.experiment import Config
+from spigot.config.shipped import find_config
 
 PRESET_TASKS: dict[tuple[str, str], dict[str, Any]] = {
     ("paper", "classification"): {
@@ -59,7 +60,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     """Read an experiment from a TOML file.
 
     Args:
-        path: The file.
+        path: The file, or the name of a configuration that comes with spigot; see `find_config`.
         overrides: Values by dotted name, e.g. `{"estimator.eta": 0.5}`. They win over the file.
 
     Example:
@@ -68,11 +69,12 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         >>> _ = file.write_text("system = 'attention'")
         >>> load_config(file, {"training.epochs": 3}).syntax.loss
         'crf'
+        >>> load_config("synthetic").data.source
+        'synthetic'
     """
+    path = find_config(path)
     try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no configuration {path}; the examples are in configs/.") from None
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}.") from None
     return make_config(given, overrides, where=str(path))
