@@ -31,7 +31,7 @@ def show_what_can_be_shown(stream: TextIO | None) -> None:
     """Let a stream write what is most like a character that its encoding lacks, where it would fail otherwise.
 
     Args:
-        stream: Standard output. One that has a way of its own, as with `PYTHONIOENCODING=ascii:replace`, keeps it.
+        stream: Standard output. One that was given a way of its own (`PYTHONIOENCODING=ascii:replace`) keeps it.
 
     Example:
         >>> stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
@@ -41,7 +41,7 @@ def show_what_can_be_shown(stream: TextIO | None) -> None:
         >>> stream.buffer.getvalue()
         b'+- naive -v ?'
     """
-    if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+    if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors=_HANDLER)
 
 
