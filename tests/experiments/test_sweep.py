@@ -113,12 +113,12 @@ def test_random_combinations(file):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"over": {"semantics.mpl": [3]}}, r"mine.toml: semantics.mpl: is not a known setting"),
-        ({"over": {"semantics.mlp": [3, 0]}}, r"mine.toml: semantics.mlp: Input should be greater than 0"),
-        ({"over": {"semantics.mlp": ["many"]}}, r"mine.toml: semantics.mlp: Input should be a valid integer"),
+        ({"over": {"semantics.mpl": [3]}}, r"--over semantics.mpl=3: is not a known setting"),
+        ({"over": {"semantics.mlp": [3, 0]}}, r"--over semantics.mlp=0: it should be greater than 0"),
+        ({"over": {"semantics.mlp": ["many"]}}, r"--over semantics.mlp=many: it should be a valid integer"),
         ({"over": {"semantics.mlp": []}}, r"there is no value of semantics.mlp to try"),
         ({"over": {"estimator.eta": [1, 1.0]}}, r"the trial mlp=50,eta=1,seed=0 would be made twice"),
-        ({"over": {"semantics": [1]}}, r"mine.toml: semantics"),
+        ({"over": {"semantics": [1]}}, r"--over semantics=1"),
         ({"over": {"name": ["a"]}}, r"a sweep over 'name' changes no result"),
         ({"over": {"estimator.eta": [1]}, "overrides": {"estimator.eta": 2}}, r"estimator.eta is to vary and to be"),
         ({"overrides": {"semantics.mlp": 1, "estimator.eta": 2}}, r"has nothing to vary; give values by --over"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.console import AsJson, Flag, cores, print_json, print_table, say
+from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -75,7 +76,7 @@ def sweep(
     plan = plan_sweep(
         config,
         over=parse_over(over or []),
-        overrides=parse_overrides(settings),
+        overrides=parse_overrides(settings, options_of(sweep)),
         seeds=None if seeds is None else _seeds(seeds),
         random=random,
         sweep_seed=sweep_seed,

@@ -10,6 +10,7 @@ import cyclopts
 
 from spigot.cli.console import AsJson, is_first_process, percent, print_json, print_table, say, use_threads
 from spigot.cli.diagnose import NAMES, changes_in
+from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
     from spigot.config import Config
@@ -81,7 +82,7 @@ def _chosen(config: Path | None, settings: tuple[str, ...]) -> "Config":
 
     if config is None:
         raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
-    chosen = load_config(config, parse_overrides(settings))
+    chosen = load_config(config, parse_overrides(settings, options_of(train)))
     return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
 
 
