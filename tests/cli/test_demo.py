@@ -181,7 +181,7 @@ def test_json_tells_when_all_fail(out, capsys):
         (["--processes", "0"], "processes is 0"),
         (["--systems", "spigott"], "there is no system 'spigott'"),
         (["--systems", ","], "there is no system to train"),
-        (["--sedes", "3"], "--sedes is not a setting"),
+        (["--sedes", "3"], "there is no option or setting --sedes; did you mean --seeds?"),
         (["--system", "ste"], "system is for the comparison to say"),
         (["--training.epochs", "0"], "training.epochs"),
     ],

@@ -118,7 +118,7 @@ def test_random_combinations(file):
         ({"over": {"semantics.mlp": ["many"]}}, r"--over semantics.mlp=many: it should be a valid integer"),
         ({"over": {"semantics.mlp": []}}, r"there is no value of semantics.mlp to try"),
         ({"over": {"estimator.eta": [1, 1.0]}}, r"the trial mlp=50,eta=1,seed=0 would be made twice"),
-        ({"over": {"semantics": [1]}}, r"--over semantics=1"),
+        ({"over": {"semantics": [1]}}, r"mine.toml: semantics"),
         ({"over": {"name": ["a"]}}, r"a sweep over 'name' changes no result"),
         ({"over": {"estimator.eta": [1]}, "overrides": {"estimator.eta": 2}}, r"estimator.eta is to vary and to be"),
         ({"overrides": {"semantics.mlp": 1, "estimator.eta": 2}}, r"has nothing to vary; give values by --over"),

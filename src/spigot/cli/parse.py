@@ -151,8 +151,8 @@ def _target(out: Path, style: Style) -> Iterator[Callable[[str], object]]:
         return
     sys.stdout.flush()
     # Drawings are for whoever looks; data are UTF-8 wherever they go.
-    encoding, errors = (sys.stdout.encoding, sys.stdout.errors or "strict") if style == "text" else ("utf-8", "strict")
-    yield lambda text: sys.stdout.buffer.write(text.encode(encoding, errors))
+    own = (sys.stdout.encoding, sys.stdout.errors) if style == "text" else (None, None)
+    yield lambda text: sys.stdout.buffer.write(text.encode(own[0] or "utf-8", own[1] or "strict"))
 
 
 def _writer(style: Style, out: Path, put: Callable[[str], object]) -> Callable[[Sentence], None]:
