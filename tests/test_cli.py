@@ -1,6 +1,7 @@
 """The command line: what it prints where, and how it fails."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import torch
 
 import spigot
 from spigot import cli
+from spigot.data import Sentence, write
 
 SMALL = ["clusters", "--quick", "--seeds", "1", "--epochs", "1"]
 
@@ -59,8 +61,28 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys):
     ("words", "code", "message"),
     [
         (["nothing"], 2, "nothing"),
-        (["clusters", "--sedes", "3"], 2, "--sedes"),
-        (["clusters", "--seeds", "many"], 2, "many"),
+        (["pars"], 2, 'Did you mean "parse"?'),
+        (
+            ["clusters", "--sedes", "3"],
+            2,
+            "there is no option --sedes; did you mean --seeds? See spigot clusters",
+        ),
+        (["clusters", "--seeds", "many"], 2, "See spigot clusters --help."),
+        (["parse", "RUN", "--thread", "1"], 2, "there is no option --thread; did you mean --threads? See spigot parse"),
+        (
+            ["predict", "RUN", "--thread=1"],
+            2,
+            "there is no option --thread; did you mean --threads? See spigot pre",
+        ),
+        (["score", "a.sdp", "--frobnicate"], 2, "there is no option --frobnicate. See spigot score --help."),
+        (["parse"], 2, "RUN is missing. See spigot parse --help."),
+        (["predict", "RUN", "a.sdp"], 2, "--out is missing. See spigot predict --help."),
+        (["draw", "a.sdp", "--out"], 2, "--out has no value. See spigot draw --help."),
+        (["draw", "no-such-file"], 1, "no-such-file: no such data file."),
+        (["train", "synthetic", "--thread", "1"], 1, "there is no option or setting --thread; did you mean --threads?"),
+        (["train", "synthetic", "--estimator.eta", "-1"], 1, "--estimator.eta -1: it should be greater than 0."),
+        (["train", "sst", "--system", "attention"], 1, "sst.toml with --system attention: "),
+        (["demo", "--quik"], 1, "did you mean --quick?"),
         (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
         (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),
         (["clusters", "--out", "no/such/folder/page.html"], 1, "the folder no/such/folder does not exist"),
@@ -75,6 +97,30 @@ def test_failures_are_one_message(words, code, message, capsys):
     assert printed.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(("encoding", "word"), [("ascii", "Naive"), ("latin-1", "Naïve"), ("ascii:replace", "Na?ve")])
+def test_what_cannot_be_shown_is_drawn_with_what_can(encoding, word, tmp_path):
+    file = tmp_path / "rain.conllu"
+    write([Sentence(("Naïve", "rain"), heads=(2, 0), relations=("amod", "root"))], file)
+    done = subprocess.run(
+        [sys.executable, "-m", "spigot", "draw", str(file)],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    lines = done.stdout.decode(encoding.partition(":")[0]).splitlines()
+    assert lines[0].split()[0] == word
+    assert encoding == "ascii:replace" or any("+-amod-+" in line for line in lines)
+
+
+def test_the_shell_is_taught_to_complete_commands_and_options(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli.main(["--install-completion", "--shell", "bash"]) == 0
+    (script,) = tmp_path.glob(".local/share/bash-completion/completions/spigot")
+    assert str(script) in capsys.readouterr().out
+    text = script.read_text(encoding="utf-8")
+    assert all(word in text for word in ("analyse", "--skip-bad", "--one-per-line"))
+
+
 def test_debug_shows_the_traceback():
     with pytest.raises(ValueError, match="seeds is 0"):
         cli.main(["clusters", "--seeds", "0", "--debug"])
@@ -86,13 +132,6 @@ def test_module_runs_and_the_exit_code_reaches_the_shell():
     )
     assert done.returncode == 1
     assert done.stderr == "spigot: seeds is 0; it must be at least 1.\n"
-
-
-def test_importing_the_library_stays_light():
-    heavy = "{'matplotlib', 'jinja2', 'rich', 'cyclopts'}"
-    code = f"import sys, torch; before = set(sys.modules); import spigot; print({heavy} & (set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
 
 
 def test_what_the_system_says_has_no_number():

@@ -8,11 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.config import PRESET_SYSTEMS, PRESETS, SYSTEMS, Config, Data, load_config, make_config, resolved_config
+from spigot.config import (
+    PRESET_SYSTEMS,
+    PRESETS,
+    SYSTEMS,
+    Config,
+    Data,
+    find_config,
+    load_config,
+    make_config,
+    resolved_config,
+    shipped_configs,
+)
 from spigot.config.load import PRESET_TASKS
 from spigot.data.listops import splits
 
-CONFIGS = sorted((Path(__file__).parent.parent / "configs").glob("*.toml"))
+CONFIGS = list(shipped_configs().values())
 
 
 CLASSIFY = {"task": "classification"}
@@ -240,7 +251,7 @@ def test_perturbed_averages_over_draws_of_noise() -> None:
 
 
 def test_listops_has_rounds_enough_for_its_deepest_trees() -> None:
-    config = load_config(Path(__file__).parent.parent / "configs" / "listops.toml")
+    config = load_config("listops")
     settings: dict[str, Any] = config.data.listops.model_dump() | {"train": 0, "dev": 0, "test": 0}
     for sentence in splits(ood=100, **settings).ood:
         assert sentence.heads is not None
@@ -254,3 +265,30 @@ def depth(heads: tuple[int, ...]) -> int:
         return 0 if word == 0 else 1 + above(heads[word - 1])
 
     return max(above(word) for word in range(1, len(heads) + 1))
+
+
+@pytest.mark.parametrize("given", ["synthetic", "synthetic.toml", "configs/synthetic.toml"])
+def test_a_configuration_that_comes_with_the_package_is_found_by_name(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_config(given) == load_config(shipped_configs()["synthetic"])
+    mine = tmp_path / given
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("name = 'mine'", encoding="utf-8")
+    assert load_config(given).name == "mine"  # a file that exists wins
+
+
+def test_a_folder_does_not_hide_a_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "synthetic").mkdir()
+    (tmp_path / "run").mkdir()
+    assert find_config("synthetic") == shipped_configs()["synthetic"]
+    with pytest.raises(IsADirectoryError, match=r"run is a folder, not a configuration; give a TOML file, or one of "):
+        find_config("run")
+
+
+@pytest.mark.parametrize("given", ["synthetics", "elsewhere/synthetic.toml"])
+def test_an_unknown_configuration_lists_those_there_are(given):
+    with pytest.raises(FileNotFoundError, match="no configuration") as raised:
+        find_config(given)
+    assert all(name in str(raised.value) for name in shipped_configs())
+    assert "did you mean synthetic?" in str(raised.value)

@@ -1,91 +1,64 @@
-"""Discrete structures inside PyTorch networks, trained through their argmax."""
+"""Discrete structures inside PyTorch networks, trained through their argmax.
+
+The public names are those of the modules named in the first lines below, which list them. None is loaded before it is
+asked for: `spigot --help` does not wait for torch.
+"""
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from spigot import native
-from spigot.estimators import (
-    IMLE,
-    BlackBox,
-    Identity,
-    Perturbed,
-    Pipeline,
-    SparseMAP,
-    Spigot,
-    StraightThrough,
-    StructuredAttention,
-)
-from spigot.interface import (
-    AbstractEstimator,
-    AbstractMarginalStructure,
-    AbstractPolytope,
-    AbstractStructure,
-    AbstractSurrogate,
-    Explanation,
-)
-from spigot.layer import Argmax, argmax
-from spigot.losses import crf_nll, structured_hinge
-from spigot.polytopes import ArcLabel, Box, ConvexHull, HeadSimplex, HullSolution, LinearPolytope, Simplex, Support
-from spigot.structures import (
-    NonProjectiveTrees,
-    OneOf,
-    Oracle,
-    ProjectiveTrees,
-    RelaxedProgram,
-    SemanticGraphs,
-    ZeroOneProgram,
-)
+if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
+    from spigot import config, data, evaluation, models, native, nn, training
+    from spigot.estimators import *
+    from spigot.interface import *
+    from spigot.layer import *
+    from spigot.losses import *
+    from spigot.polytopes import *
+    from spigot.structures import *
 
-try:
-    __version__ = version("torch-spigot")
-except PackageNotFoundError:  # a source tree on the path, not installed
-    __version__ = "unknown"
+    __all__: list[str]
+    __version__: str
+else:  # a type checker that saw this would take any name for a public one
 
-_PACKAGES = frozenset({"config", "data", "evaluation", "models", "nn", "training"})
+    def __getattr__(name: str) -> object:
+        """Load a public name or a module of the package when it is first asked for."""
+        if name == "__all__":
+            value = sorted({"native", *(public for module in _core() for public in module.__all__)})
+        elif name == "__version__":
+            value = _version()
+        elif name.startswith("_"):  # tools ask any module for such names
+            raise _unknown(name)
+        elif find_spec(f"spigot.{name}") is not None:
+            return import_module(f"spigot.{name}")
+        elif (owner := next((module for module in _core() if name in module.__all__), None)) is not None:
+            value = getattr(owner, name)
+        else:
+            raise _unknown(name)
+        globals()[name] = value  # the next time it is found without asking here
+        return value
+
+    def __dir__() -> list[str]:
+        modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+        return sorted({*globals(), *__getattr__("__all__"), *modules})
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import the parsing packages when they are first asked for: `import spigot` alone stays quick."""
-    if name in _PACKAGES:
-        return import_module(f"spigot.{name}")
-    raise AttributeError(f"module 'spigot' has no attribute {name!r}")
+def _core() -> list[ModuleType]:
+    """The modules whose public names are those of `spigot`, too."""
+    names = ("estimators", "interface", "layer", "losses", "polytopes", "structures")
+    return [import_module(f"spigot.{name}") for name in names]
 
 
-__all__ = [
-    "IMLE",
-    "AbstractEstimator",
-    "AbstractMarginalStructure",
-    "AbstractPolytope",
-    "AbstractStructure",
-    "AbstractSurrogate",
-    "ArcLabel",
-    "Argmax",
-    "BlackBox",
-    "Box",
-    "ConvexHull",
-    "Explanation",
-    "HeadSimplex",
-    "HullSolution",
-    "Identity",
-    "LinearPolytope",
-    "NonProjectiveTrees",
-    "OneOf",
-    "Oracle",
-    "Perturbed",
-    "Pipeline",
-    "ProjectiveTrees",
-    "RelaxedProgram",
-    "SemanticGraphs",
-    "Simplex",
-    "SparseMAP",
-    "Spigot",
-    "StraightThrough",
-    "StructuredAttention",
-    "Support",
-    "ZeroOneProgram",
-    "argmax",
-    "crf_nll",
-    "native",
-    "structured_hinge",
-]
+def _unknown(name: str) -> AttributeError:
+    return AttributeError(f"module 'spigot' has no attribute {name!r}")
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("torch-spigot")
+    except PackageNotFoundError:  # a source tree on the path, not installed
+        return "unknown"

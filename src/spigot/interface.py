@@ -19,6 +19,15 @@ from torch.autograd.function import once_differentiable
 
 from spigot.types import Flags, Mask, Parts, Saved, Values
 
+__all__ = [
+    "AbstractEstimator",
+    "AbstractMarginalStructure",
+    "AbstractPolytope",
+    "AbstractStructure",
+    "AbstractSurrogate",
+    "Explanation",
+]
+
 
 class AbstractPolytope(abc.ABC):
     r"""A convex set $\mathcal P$ of part values."""

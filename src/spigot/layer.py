@@ -7,6 +7,8 @@ from spigot.estimators.spigot import Spigot
 from spigot.interface import AbstractEstimator, AbstractStructure
 from spigot.types import Mask, Parts
 
+__all__ = ["Argmax", "argmax"]
+
 
 def argmax(
     scores: Parts,

@@ -6,6 +6,8 @@ from spigot.algorithms.checks import check_parts
 from spigot.interface import AbstractMarginalStructure, AbstractStructure
 from spigot.types import Mask, Parts, Values
 
+__all__ = ["crf_nll", "structured_hinge"]
+
 
 def structured_hinge(
     scores: Parts,

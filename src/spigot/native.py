@@ -11,9 +11,10 @@ Example:
 
 import importlib
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
 
 kernels: Any  # the extension module, or None where it was not built
 try:
@@ -40,6 +41,6 @@ def status() -> str:
     )
 
 
-def serves(*tensors: Tensor) -> bool:
+def serves(*tensors: "torch.Tensor") -> bool:
     """Whether the kernels take these tensors."""
     return available and all(tensor.device.type == "cpu" for tensor in tensors)

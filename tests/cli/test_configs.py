@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from spigot.config import SYSTEMS, System, load_config
+from spigot.config import SYSTEMS, System, load_config, shipped_configs
 from spigot.data.formats import FORMATS, guess
 from spigot.training.loop import phases
 
-CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.toml"))
+CONFIGS = list(shipped_configs().values())
 
 
 def test_there_are_all():
@@ -50,7 +50,7 @@ def test_each_stands_for_every_system_of_its_task(path, system):
 
 @pytest.mark.parametrize("name", ["dm", "psd"])
 def test_the_papers_hyper_parameters(name):
-    config = load_config(Path(__file__).parents[2] / "configs" / f"{name}.toml")
+    config = load_config(name)
     assert (config.preset, config.training.batch, config.training.epochs) == ("paper", 1, 30)
     assert (config.semantics.loss, config.semantics.false_positive, config.semantics.false_negative) == (
         "hinge",

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from spigot import cli
+from spigot.cli.demo import _program
 from spigot.cli.demo_display import EVERY, Lines, shown, table
 from spigot.experiments import comparison
 from spigot.experiments.comparison_plan import plan_comparison
@@ -106,10 +107,10 @@ def test_a_program_that_is_not_on_the_path_is_named_by_its_place(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(program)])
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert cli.demo._program() == ".venv/bin/spigot"
+    assert _program() == ".venv/bin/spigot"
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent))
-    assert cli.demo._program() == "spigot"
+    assert _program() == "spigot"
 
 
 def test_the_same_command_again_trains_nothing(out, capsys):
@@ -180,7 +181,7 @@ def test_json_tells_when_all_fail(out, capsys):
         (["--processes", "0"], "processes is 0"),
         (["--systems", "spigott"], "there is no system 'spigott'"),
         (["--systems", ","], "there is no system to train"),
-        (["--sedes", "3"], "--sedes is not a setting"),
+        (["--sedes", "3"], "there is no option or setting --sedes; did you mean --seeds?"),
         (["--system", "ste"], "system is for the comparison to say"),
         (["--training.epochs", "0"], "training.epochs"),
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.cli.streams import show_what_can_be_shown
 from spigot.data.formats import read
 from spigot.data.raw import detokenise, sentences
 from spigot.data.sentence import Sentence
@@ -189,7 +190,7 @@ def test_undecodable(trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     [
         (("story.txt", "-o", "out.xyz"), "out.xyz: the name does not tell which format to write; add --to conllu, sdp"),
         (("nowhere.txt",), "nowhere.txt: no such data file."),
-        (("--loud",), "--loud stands where FILE has its file"),
+        (("-o", "--graph"), "--graph stands where --out has its file"),
         (("story.txt", "--graph"), "--graph is about the enhanced column of CoNLL-U, and jsonl has none"),
     ],
 )
@@ -233,3 +234,21 @@ def test_what_a_system_has_not(
     monkeypatch.setattr(Parser, "reads_gold", True)
     assert _parse(trained, text) == 1
     assert "plain text has none" in capfd.readouterr().err
+
+
+def test_drawings_are_in_the_encoding_of_the_output_and_data_in_utf_8(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trained: Path
+) -> None:
+    file = tmp_path / "story.txt"
+    file.write_text("Näive rain fell .\n", encoding="utf-8")
+    found = {}
+    for style in ("text", "jsonl"):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        show_what_can_be_shown(stream)
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert _parse(trained, file, "--to", style, "--tokenised") == 0
+        stream.flush()
+        found[style] = stream.buffer.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert found["text"].isascii()
+    assert b"Naive" in found["text"]
+    assert "Näive" in found["jsonl"].decode("utf-8")

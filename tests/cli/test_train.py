@@ -162,11 +162,11 @@ def test_failures(tiny, tmp_path, capsys):
     bad = tmp_path / "bad.toml"
     bad.write_text("[data\n")
     for words, message in (
-        ([], "there is nothing to train; give a configuration such as configs/synthetic.toml, or --resume."),
-        (["no.toml"], "There is no configuration no.toml"),
+        ([], "there is nothing to train; give a TOML file, a name such as synthetic, or --resume."),
+        (["no.toml"], "there is no configuration no.toml; give a TOML file, or one of dm, latent-sst, listops, "),
         ([str(bad)], f"{bad} is not valid TOML"),
-        ([str(tiny), "--estimator.eta", "none"], "estimator.eta: Input should be a valid number"),
-        ([str(tiny), "--estimator.eta", "-1"], "estimator.eta: Input should be greater than 0"),
+        ([str(tiny), "--estimator.eta", "none"], "spigot: --estimator.eta none: it should be a valid number"),
+        ([str(tiny), "--estimator.eta", "-1"], "spigot: --estimator.eta -1: it should be greater than 0."),
         ([str(tiny), "--training.epoch", "1"], "--training.epoch is not a setting; did you mean --training.epochs?"),
         ([str(tiny), "more"], "'more' belongs to no setting"),
         ([str(tiny), "--threads", "0"], "threads is 0; it must be at least 1."),

@@ -1,6 +1,7 @@
 """The sentences of an experiment: files, limits, and tags that are as bad as they will be."""
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,15 +123,20 @@ def test_without_trees_the_tagger_learns_from_the_graphs(folder: Path) -> None:
 
 
 def test_a_missing_file_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(FileNotFoundError, match=r"none\.sdp is missing .* in .*Ask the librarian"):
+    with pytest.raises(FileNotFoundError, match=r"none\.sdp is missing; data\.root is .*Ask the librarian"):
         load_corpus(
             settings(folder, graphs=0, obtain="Ask the librarian.").model_copy(
                 update={"graphs": Files(train=("none.sdp",))}
             )
         )
     monkeypatch.delenv("SPIGOT_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match=r"SPIGOT_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"none\.sdp is missing; .*SPIGOT_DATA is not set.*: export SPIGOT_"):
         load_corpus(Data(graphs=Files(train=("none.sdp",))))
+    monkeypatch.setenv("SPIGOT_DATA", str(folder))
+    with pytest.raises(FileNotFoundError, match=f"the environment variable SPIGOT_DATA is {re.escape(str(folder))}"):
+        load_corpus(Data(graphs=Files(train=("none.sdp",))))
+    with pytest.raises(FileNotFoundError, match=r"none\.sdp is missing; correct its path"):
+        load_corpus(Data(graphs=Files(train=(str(folder / "none.sdp"),))))
     late = settings(folder).model_copy(update={"vectors": "none.txt"})
     with pytest.raises(FileNotFoundError, match=r"none\.txt is missing"):
         load_corpus(late)

@@ -113,9 +113,9 @@ def test_random_combinations(file):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"over": {"semantics.mpl": [3]}}, r"mine.toml: semantics.mpl: is not a known setting"),
-        ({"over": {"semantics.mlp": [3, 0]}}, r"mine.toml: semantics.mlp: Input should be greater than 0"),
-        ({"over": {"semantics.mlp": ["many"]}}, r"mine.toml: semantics.mlp: Input should be a valid integer"),
+        ({"over": {"semantics.mpl": [3]}}, r"--over semantics.mpl=3: is not a known setting"),
+        ({"over": {"semantics.mlp": [3, 0]}}, r"--over semantics.mlp=0: it should be greater than 0"),
+        ({"over": {"semantics.mlp": ["many"]}}, r"--over semantics.mlp=many: it should be a valid integer"),
         ({"over": {"semantics.mlp": []}}, r"there is no value of semantics.mlp to try"),
         ({"over": {"estimator.eta": [1, 1.0]}}, r"the trial mlp=50,eta=1,seed=0 would be made twice"),
         ({"over": {"semantics": [1]}}, r"mine.toml: semantics"),

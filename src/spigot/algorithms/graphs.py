@@ -8,9 +8,9 @@ arguments replaces the local choice; the predicate is kept if the whole is worth
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # its parts load when they are used
 import torch
 from jaxtyping import Bool, Float
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from spigot import native
@@ -92,7 +92,7 @@ def _assign(scores: Tensor, exists: Tensor, deterministic: tuple[int, ...]) -> t
     free, free_label = worth.masked_fill(single, -torch.inf).max(-1)
     fallback = free.clamp(min=0)
     gain = (worth[:, single] - fallback.unsqueeze(-1)).clamp(min=0).nan_to_num(neginf=0).cpu().numpy()
-    rows, columns = linear_sum_assignment(-gain)
+    rows, columns = scipy.optimize.linear_sum_assignment(-gain)
     chosen = torch.zeros(n, labels, dtype=scores.dtype, device=scores.device)
     chosen[torch.arange(n, device=scores.device), free_label] = (free > 0).to(scores.dtype)
     roles = np.flatnonzero(single.cpu().numpy())

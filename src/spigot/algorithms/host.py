@@ -8,11 +8,14 @@ import contextlib
 import itertools
 import weakref
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from spigot.algorithms.reduce import refuse_nan
+
+_Function = TypeVar("_Function", bound=Callable)
 
 # Weak, so that a freed structure frees its solver. No lock: `next` and single dictionary accesses are atomic, and a
 # lock could be held by another thread at the moment of a fork.
@@ -66,6 +69,15 @@ class HostFunction:
             returned = self.fn(given, exists)
         # Copying makes the result fresh: an operator may not return its own input.
         return result.copy_(returned.detach())
+
+
+def assume_constant(fn: _Function) -> _Function:
+    """Mark a function as one that a compiled model calls once, while it is traced.
+
+    `torch.compiler.assume_constant_result` does the same, but loads the compiler, which takes longer than torch itself.
+    """
+    fn._dynamo_marked_constant = True  # pyright: ignore[reportFunctionMemberAccess]
+    return fn
 
 
 @torch.library.custom_op("spigot::host_call", mutates_args=())

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
+import scipy  # its parts load when they are used: they take longer than all of spigot
 import torch
-from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 from torch import Tensor
 
 from spigot.algorithms.checks import instance_name
 
-Matrix: TypeAlias = Tensor | np.ndarray | sparse.sparray | sparse.spmatrix | Sequence
+Matrix: TypeAlias = "Tensor | np.ndarray | scipy.sparse.sparray | scipy.sparse.spmatrix | Sequence"
 """The rows of a program, `(*batch, m, variables)`; sparse if there is one for all instances."""
 
 Vector: TypeAlias = Tensor | np.ndarray | Sequence
@@ -32,7 +31,7 @@ _RANGE = 1e-6  # scores further apart than this are compared digit by digit, see
 class Rows:
     r"""$A [z; \psi] \le b$, with equality in some rows, for all instances or one each; made by `read_rows`."""
 
-    matrix: np.ndarray | sparse.csr_array
+    matrix: "np.ndarray | scipy.sparse.csr_array"
     shape: tuple[int, ...]
     bound: np.ndarray
     auxiliary: int
@@ -69,7 +68,7 @@ class Rows:
 class Problem:
     r"""One instance: $l \le A x \le u$, $0 \le x \le t$, where $x = [z; \psi]$ and some entries are integral."""
 
-    matrix: sparse.csr_array
+    matrix: "scipy.sparse.csr_array"
     lower: np.ndarray
     upper: np.ndarray
     top: np.ndarray
@@ -77,7 +76,7 @@ class Problem:
 
     def with_row(self, row: np.ndarray, lower: float, upper: float) -> "Problem":
         """The problem with one constraint more."""
-        matrix = sparse.csr_array(sparse.vstack([self.matrix, sparse.csr_array(row[None])]))
+        matrix = scipy.sparse.csr_array(scipy.sparse.vstack([self.matrix, scipy.sparse.csr_array(row[None])]))
         return dataclasses.replace(
             self, matrix=matrix, lower=np.append(self.lower, lower), upper=np.append(self.upper, upper)
         )
@@ -90,8 +89,8 @@ class Problem:
 
 def read_rows(A: Matrix, b: Vector, auxiliary: int, equality: Vector) -> Rows:
     """Check what a user gave, and copy it into one canonical form."""
-    if sparse.issparse(A):
-        matrix = sparse.csr_array(A, dtype=np.float64, copy=True)
+    if scipy.sparse.issparse(A):
+        matrix = scipy.sparse.csr_array(A, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         entries = matrix.data
@@ -118,11 +117,11 @@ def read_rows(A: Matrix, b: Vector, auxiliary: int, equality: Vector) -> Rows:
     if np.isnan(bound).any() or (bound == -np.inf).any() or not np.isfinite(bound[..., list(equal)]).all():
         raise ValueError("b has an entry that is NaN or -inf, or inf in an equality row; nothing can satisfy that row.")
     if isinstance(matrix, np.ndarray) and len(shape) == 2:
-        matrix = sparse.csr_array(matrix)
+        matrix = scipy.sparse.csr_array(matrix)
     return Rows(matrix, shape, bound, auxiliary, equal)
 
 
-def _array(values: Matrix | Vector, what: str) -> np.ndarray:
+def _array(values: "Matrix | Vector", what: str) -> np.ndarray:
     """A private read-only copy in float64."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().numpy()
@@ -231,13 +230,13 @@ def _solve(problem: Problem, scores: np.ndarray) -> np.ndarray | None:
 
 def _highs(problem: Problem, cost: np.ndarray):
     """The minimum of a cost, as scipy gives it."""
-    rows = LinearConstraint(problem.matrix, problem.lower, problem.upper)  # pyright: ignore[reportArgumentType]
+    rows = scipy.optimize.LinearConstraint(problem.matrix, problem.lower, problem.upper)  # pyright: ignore[reportArgumentType]
     # Presolve is sometimes wrong about small infeasible programs; only "solved" is believed without asking again.
     for presolve in (True, False):
-        answer = milp(
+        answer = scipy.optimize.milp(
             cost,
             integrality=problem.integral.astype(int),
-            bounds=Bounds(0.0, problem.top),  # pyright: ignore[reportArgumentType]
+            bounds=scipy.optimize.Bounds(0.0, problem.top),  # pyright: ignore[reportArgumentType]
             constraints=rows if problem.lower.size else (),
             options={"mip_rel_gap": 0.0, "presolve": presolve},
         )
@@ -254,10 +253,10 @@ def _round(problem: Problem, x: np.ndarray) -> np.ndarray:
         return snapped
     if not problem.integral.all():  # the continuous variables leant on the rounding error: ask for them again
         fixed = problem.integral.astype(float)
-        at = sparse.csr_array(sparse.diags_array(fixed))
+        at = scipy.sparse.csr_array(scipy.sparse.diags_array(fixed))
         again = dataclasses.replace(
             problem,
-            matrix=sparse.csr_array(problem.matrix @ sparse.diags_array(1 - fixed)),
+            matrix=scipy.sparse.csr_array(problem.matrix @ scipy.sparse.diags_array(1 - fixed)),
             lower=problem.lower - problem.matrix @ (at @ snapped),
             upper=problem.upper - problem.matrix @ (at @ snapped),
             integral=np.zeros_like(problem.integral),
@@ -280,7 +279,7 @@ def holds(problem: Problem, x: np.ndarray, atol: float = 1e-6) -> bool:
 def row_scale(problem: Problem) -> np.ndarray:
     """The largest number in each row, or 1."""
     size = abs(problem.matrix).max(axis=1)
-    size = np.maximum(size.toarray().ravel() if sparse.issparse(size) else size, 1.0)
+    size = np.maximum(size.toarray().ravel() if scipy.sparse.issparse(size) else size, 1.0)
     bound = np.where(np.isfinite(problem.upper), np.abs(problem.upper), 0.0)
     return np.maximum(size, bound)
 
@@ -322,12 +321,12 @@ def _best_auxiliary(problem: Problem, z: np.ndarray) -> np.ndarray:
     rows, size = problem.lower.size, z.size
     auxiliary = problem.top.size - size
     given = problem.matrix[:, :size] @ z
-    spare, identity = problem.matrix[:, size:], sparse.eye_array(rows)
+    spare, identity = problem.matrix[:, size:], scipy.sparse.eye_array(rows)
     # Row by row, a slack t >= 0 stretches both sides: lower - t <= A psi <= upper + t.
-    stretched = sparse.vstack([sparse.hstack([spare, -identity]), sparse.hstack([spare, identity])])
+    stretched = scipy.sparse.vstack([scipy.sparse.hstack([spare, -identity]), scipy.sparse.hstack([spare, identity])])
     free = np.full(rows, np.inf)
     elastic = Problem(
-        matrix=sparse.csr_array(stretched),
+        matrix=scipy.sparse.csr_array(stretched),
         lower=np.append(-free, problem.lower - given),
         upper=np.append(problem.upper - given, free),
         top=np.append(problem.top[size:], free),
@@ -351,7 +350,7 @@ def problems(rows: Rows, mask: Tensor, integral: bool, integral_auxiliary: bool)
         fits = False
     if not fits:
         raise ValueError(f"the batch axes are {batch}; A and b hold one program for each instance of {rows.batch}.")
-    shared = rows.matrix if isinstance(rows.matrix, sparse.csr_array) else None
+    shared = rows.matrix if isinstance(rows.matrix, scipy.sparse.csr_array) else None
     each = np.broadcast_to(rows.matrix, (*batch, *rows.shape[-2:])) if isinstance(rows.matrix, np.ndarray) else None
     bounds = np.broadcast_to(rows.bound, (*batch, rows.shape[-2]))
     whole = np.append(np.full(size, integral), np.full(rows.auxiliary, integral and integral_auxiliary))
@@ -360,7 +359,7 @@ def problems(rows: Rows, mask: Tensor, integral: bool, integral_auxiliary: bool)
         upper = bounds[where]
         lower = np.full_like(upper, -np.inf)
         lower[list(rows.equality)] = upper[list(rows.equality)]
-        matrix = shared if each is None else sparse.csr_array(each[where])
+        matrix = shared if each is None else scipy.sparse.csr_array(each[where])
         assert matrix is not None
         yield Problem(matrix, lower, upper, np.append(exists.astype(float), np.ones(rows.auxiliary)), whole), exists
 

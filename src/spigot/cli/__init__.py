@@ -11,24 +11,8 @@ from collections.abc import Sequence
 import cyclopts
 
 import spigot
-from spigot.cli import (
-    analyse,
-    clusters,
-    compare,
-    data,
-    demo,
-    diagnose,
-    draw,
-    evaluate,
-    parse,
-    predict,
-    report,
-    score,
-    serve,
-    sweep,
-    train,
-)
 from spigot.cli.console import is_first_process
+from spigot.cli.options import unknown_option
 
 
 def version() -> str:
@@ -47,16 +31,19 @@ app = cyclopts.App(
     version=version,
 )
 _COMMANDS = {
-    "Start": (demo.demo,),
-    "Train": (train.train, sweep.sweep, clusters.clusters),
-    "Use": (parse.parse, predict.predict, data.tag),
-    "Measure": (evaluate.evaluate, compare.compare, score.score),
-    "Look": (serve.serve, report.report, analyse.analyse, diagnose.diagnose, draw.draw),
+    "Start": ("demo:demo",),
+    "Train": ("train:train", "sweep:sweep", "clusters:clusters"),
+    "Use": ("parse:parse", "predict:predict", "data:tag"),
+    "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
+    "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "draw:draw"),
 }
+"""The modules of the commands, and their names. Only the one that is called is loaded, and all for their overview."""
 for name, commands in _COMMANDS.items():
     group = cyclopts.Group.create_ordered(name)
     for command in commands:
-        app.command(command, group=group)
+        app.command(f"spigot.cli.{command}", group=group)
+_NAMES = tuple(command.partition(":")[2] for commands in _COMMANDS.values() for command in commands)
+_COMPLETION = "--install-completion"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,13 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(version())
         return 0
     try:
+        if _named(words) is None:
+            _load_all()
+        if reason := _unknown_option(words):
+            return _not_understood(reason, words)
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
         command(*bound.args, **bound.kwargs)
     except cyclopts.CycloptsError as error:
         if debug:
             raise
-        print(f"spigot: {' '.join(str(error).split())} See spigot --help.", file=sys.stderr)
-        return 2
+        return _not_understood(_said(error), words)
     except KeyboardInterrupt as error:
         if is_first_process():
             print(f"spigot: {error if error.args else 'interrupted.'}", file=sys.stderr)
@@ -102,6 +92,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"spigot{process}: {_message(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _named(words: Sequence[str]) -> str | None:
+    """The command that is called, if there is one of that name."""
+    return words[0] if words and words[0] in _NAMES else None
+
+
+def _load_all() -> None:
+    """Load every command: the overview has the first line of each, and shells complete the options of all."""
+    for name in _NAMES:
+        app[name]
+    if _COMPLETION not in app:
+        app.register_install_completion_command(_COMPLETION, help="Let the shell complete commands and options.")
+
+
+def _unknown_option(words: Sequence[str]) -> str:
+    name = _named(words)
+    command = None if name is None else app[name].default_command
+    return "" if command is None or {"--help", "-h"} & set(words) else unknown_option(command, words[1:])
+
+
+def _said(error: cyclopts.CycloptsError) -> str:
+    """What the parser of the command line has to say, in one line."""
+    if isinstance(error, cyclopts.MissingArgumentError) and error.argument is not None:
+        option = error.argument.name.startswith("-") and not error.argument.required
+        return f"{error.argument.name} {'has no value' if option else 'is missing'}."
+    return " ".join(str(error).split())
+
+
+def _not_understood(reason: str, words: Sequence[str]) -> int:
+    program = " ".join(["spigot", *filter(None, [_named(words)])])
+    print(f"spigot: {reason} See {program} --help.", file=sys.stderr)
+    return 2
 
 
 def _message(error: Exception) -> str:

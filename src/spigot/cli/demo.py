@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.console import AsJson, Flag, cores, counted, print_json, say, use_threads
+from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
     from spigot.experiments.comparison_plan import Plan
@@ -74,7 +75,7 @@ def demo(
         systems=SYSTEMS if systems is None else [name.strip() for name in systems.split(",") if name.strip()],
         seeds=range(seed, seed + seeds),
         quick=quick,
-        overrides=parse_overrides(settings),
+        overrides=parse_overrides(settings, options_of(demo)),
     )
     check_folder(plan, folder)
     _announce(plan, folder)

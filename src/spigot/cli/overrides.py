@@ -6,10 +6,11 @@ import typing
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from spigot.cli.options import suggestion
 from spigot.config import Config, Values
 
 
-def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
+def parse_overrides(words: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
     """Read `--name value` and `--name=value` into values by dotted name.
 
     A value is read as TOML, and as plain text where it is none or where the setting is text. A setting that holds
@@ -17,6 +18,7 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
 
     Args:
         words: What stands on the command line.
+        options: What the command takes beside settings, such as `--threads`, for misspelt ones to be told.
 
     Returns:
         What `load_config` takes as its overrides.
@@ -37,7 +39,7 @@ def parse_overrides(words: Sequence[str]) -> dict[str, Any]:
         if not word.startswith("--"):
             raise ValueError(f"{word!r} belongs to no setting; write settings as --name value, after the file.")
         name, equals, text = word[2:].partition("=")
-        name, kind = _resolve(name)
+        name, kind = _resolve(name, options)
         if not equals:
             text = next(rest, None)
             if text is None or text.startswith("--"):
@@ -62,7 +64,7 @@ def settings(group: type[Values] = Config, above: str = "") -> Iterator[tuple[st
             yield from settings(kind, f"{above}{name}.")
 
 
-def _resolve(name: str) -> tuple[str, Any]:
+def _resolve(name: str, options: Sequence[str]) -> tuple[str, Any]:
     """The full name and the type of a setting; hyphens stand for underscores."""
     known = dict(settings())
     plain = name.replace("-", "_")
@@ -71,6 +73,8 @@ def _resolve(name: str) -> tuple[str, Any]:
     group, _, key = name.rpartition(".")
     if key and typing.get_origin(known.get(group)) is dict:  # test sets have names of the user's choice
         return name, typing.get_args(known[group])[1]
+    if meant := suggestion(f"--{name}", options):
+        raise ValueError(f"there is no option or setting --{name}{meant}")
     raise ValueError(f"--{name} is not a setting{_suggestion(plain, list(known))}")
 
 

@@ -102,7 +102,7 @@ def parse(
     dropped = {field: None for field in KINDS if field not in kept}
     words = number = 0
     started = time.monotonic()
-    with use_threads(threads), _target(out) as put:
+    with use_threads(threads), _target(out, style) as put:
         write = _writer(style, out, put)
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
@@ -144,13 +144,15 @@ def _style(out: Path, to: Style | None) -> Style:
 
 
 @contextlib.contextmanager
-def _target(out: Path) -> Iterator[Callable[[str], object]]:
+def _target(out: Path, style: Style) -> Iterator[Callable[[str], object]]:
     if out != STREAM:
         with written(out) as file:
             yield lambda text: file.write(text.encode())
         return
     sys.stdout.flush()
-    yield lambda text: sys.stdout.buffer.write(text.encode())
+    # Drawings are for whoever looks; data are UTF-8 wherever they go.
+    own = (sys.stdout.encoding, sys.stdout.errors) if style == "text" else (None, None)
+    yield lambda text: sys.stdout.buffer.write(text.encode(own[0] or "utf-8", own[1] or "strict"))
 
 
 def _writer(style: Style, out: Path, put: Callable[[str], object]) -> Callable[[Sentence], None]:

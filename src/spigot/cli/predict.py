@@ -13,7 +13,7 @@ import cyclopts
 from spigot.cli.answers import KINDS, Enhanced
 from spigot.cli.console import Flag, FormatName, Skipped, listed, progress, say, use_threads
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
-from spigot.data.files import Location
+from spigot.data.files import Location, require
 from spigot.data.formats import FORMATS, guess, read, write
 from spigot.data.sdp import SdpSource
 from spigot.data.sentence import Sentence
@@ -82,6 +82,8 @@ def predict(
     from spigot.training import checkpoint
 
     check_names([file], out)
+    if file != STREAM:
+        require(file)
     given = _input_format(file, format)
     source: Location = sys.stdin.buffer if file == STREAM else file
     target: Location = sys.stdout.buffer if out == STREAM else out

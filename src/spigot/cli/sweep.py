@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.console import AsJson, Flag, cores, print_json, print_table, say
+from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -40,7 +41,8 @@ def sweep(
     Parameters
     ----------
     config
-        The configuration; its table [sweep] may say which values to try.
+        A TOML file, or the name of a configuration that comes with spigot; its table [sweep] may say which values to
+        try.
     settings
         Settings that all trials have: --name value, or --name=value, as for spigot train.
     over
@@ -74,7 +76,7 @@ def sweep(
     plan = plan_sweep(
         config,
         over=parse_over(over or []),
-        overrides=parse_overrides(settings),
+        overrides=parse_overrides(settings, options_of(sweep)),
         seeds=None if seeds is None else _seeds(seeds),
         random=random,
         sweep_seed=sweep_seed,

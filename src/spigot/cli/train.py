@@ -10,6 +10,7 @@ import cyclopts
 
 from spigot.cli.console import AsJson, is_first_process, percent, print_json, print_table, say, use_threads
 from spigot.cli.diagnose import NAMES, changes_in
+from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
     from spigot.config import Config
@@ -34,7 +35,7 @@ def train(
     Parameters
     ----------
     config
-        The configuration; examples are in configs/.
+        A TOML file, or the name of a configuration that comes with spigot, such as synthetic; a wrong name lists them.
     settings
         Settings to change: --name value, or --name=value, with the value in TOML or as plain text.
     out
@@ -80,8 +81,8 @@ def _chosen(config: Path | None, settings: tuple[str, ...]) -> "Config":
     from spigot.config import load_config
 
     if config is None:
-        raise ValueError("there is nothing to train; give a configuration such as configs/synthetic.toml, or --resume.")
-    chosen = load_config(config, parse_overrides(settings))
+        raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
+    chosen = load_config(config, parse_overrides(settings, options_of(train)))
     return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
 
 

@@ -6,8 +6,9 @@ A configuration is put together from, in rising order of precedence, the default
 
 from spigot.config.data import DATA_VARIABLE, Data, Files, ListOps, Synthetic
 from spigot.config.experiment import SYSTEMS, Config, Estimator, System, Training
-from spigot.config.load import PRESET_SYSTEMS, PRESETS, load_config, make_config, resolved_config
+from spigot.config.load import PRESET_SYSTEMS, PRESETS, as_options, load_config, make_config, resolved_config
 from spigot.config.models import Classifier, Encoder, Optimiser, Pruning, Semantics, Syntax
+from spigot.config.shipped import find_config, shipped_configs
 from spigot.config.values import Count, Positive, Rate, Values
 
 __all__ = [
@@ -33,7 +34,10 @@ __all__ = [
     "System",
     "Training",
     "Values",
+    "as_options",
+    "find_config",
     "load_config",
     "make_config",
     "resolved_config",
+    "shipped_configs",
 ]

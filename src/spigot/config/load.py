@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from spigot.config.experiment import Config
+from spigot.config.shipped import find_config
 
 PRESET_TASKS: dict[tuple[str, str], dict[str, Any]] = {
     ("paper", "classification"): {
@@ -59,7 +60,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     """Read an experiment from a TOML file.
 
     Args:
-        path: The file.
+        path: The file, or the name of a configuration that comes with spigot; see `find_config`.
         overrides: Values by dotted name, e.g. `{"estimator.eta": 0.5}`. They win over the file.
 
     Example:
@@ -68,20 +69,41 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         >>> _ = file.write_text("system = 'attention'")
         >>> load_config(file, {"training.epochs": 3}).syntax.loss
         'crf'
+        >>> load_config("synthetic").data.source
+        'synthetic'
     """
+    path = find_config(path)
     try:
-        given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no configuration {path}; the examples are in configs/.") from None
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}.") from None
-    return make_config(given, overrides, where=str(path))
+    return make_config(given, overrides, where=str(path), options=as_options(overrides or {}))
+
+
+def as_options(overrides: Mapping[str, Any]) -> dict[str, str]:
+    """Overrides as they stand on a command line, by dotted name, for errors to name.
+
+    Example:
+        >>> as_options({"estimator.eta": -1.0})
+        {'estimator.eta': '--estimator.eta -1.0'}
+    """
+    return {name: f"--{name} {value}" for name, value in overrides.items()}
 
 
 def make_config(
-    given: Mapping[str, Any], overrides: Mapping[str, Any] | None = None, where: str = "the configuration"
+    given: Mapping[str, Any],
+    overrides: Mapping[str, Any] | None = None,
+    where: str = "the configuration",
+    *,
+    options: Mapping[str, str] | None = None,
 ) -> Config:
     """An experiment from nested values, with its preset filled in below them.
+
+    Args:
+        given: The values.
+        overrides: More of them, by dotted name; they win.
+        where: What an error blames.
+        options: What it blames instead for some of the overrides, by dotted name.
 
     Example:
         >>> make_config({"preset": "release"}).estimator.max_norm
@@ -112,11 +134,18 @@ def make_config(
         named = chosen.get("training", {})
         if "pretrain" not in named:  # its parser gets as many passes as the joint ones give theirs
             training["pretrain"] = training["epochs"]
-    return resolved_config(values, where)
+    return resolved_config(values, where, options=options)
 
 
-def resolved_config(values: Mapping[str, Any], where: str = "the configuration") -> Config:
+def resolved_config(
+    values: Mapping[str, Any], where: str = "the configuration", *, options: Mapping[str, str] | None = None
+) -> Config:
     """An experiment from values that need no preset below them, such as those of a finished run.
+
+    Args:
+        values: All that is not as by default.
+        where: What an error blames.
+        options: What it blames instead for some values, by dotted name.
 
     Example:
         >>> resolved_config({"preset": "release", "estimator": {"eta": 2.0}}).estimator.max_norm is None
@@ -129,6 +158,11 @@ def resolved_config(values: Mapping[str, Any], where: str = "the configuration")
         name = ".".join(map(str, first["loc"]))
         kind = "is not a known setting" if first["type"] == "extra_forbidden" else first["msg"]
         reason = kind.removeprefix("Value error, ").rstrip(".")
+        options = options or {}
+        if name in options:
+            raise ValueError(f"{options[name]}: {reason.replace('Input should', 'it should')}.") from None
+        if options and first["type"] == "value_error":  # about several settings: who knows which one is to blame
+            where = f"{where} with {' '.join(options.values())}"
         raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}.") from None
 
 

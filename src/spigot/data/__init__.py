@@ -1,10 +1,24 @@
 """Sentences: reading, writing, tagging, generating, and turning them into batches."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from spigot.data.formats import FORMATS, FormatError, read, write
-from spigot.data.lemmas import Lemmatiser, annotate
 from spigot.data.merge import merge
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.tagger import Tagger, jackknife
+
+if TYPE_CHECKING:
+    from spigot.data.lemmas import Lemmatiser, annotate
+    from spigot.data.tagger import Tagger, jackknife
+else:
+
+    def __getattr__(name: str) -> object:
+        """Load the tagger and the lemmatiser when they are asked for: numpy and word lists come with them."""
+        module = {"Lemmatiser": "lemmas", "annotate": "lemmas", "Tagger": "tagger", "jackknife": "tagger"}.get(name)
+        if module is None:
+            raise AttributeError(f"module 'spigot.data' has no attribute {name!r}")
+        return getattr(import_module(f"spigot.data.{module}"), name)
+
 
 __all__ = [
     "FORMATS",

@@ -9,11 +9,14 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from spigot.data.abbreviations import PREFIXES
 from spigot.data.sentence import Sentence
 from spigot.data.spacing import Spacing
-from spigot.data.vocab import Vocab
+
+if TYPE_CHECKING:
+    from spigot.data.vocab import Vocab
 
 _COMPOUND = re.compile(r"([^\W\d_]{2,})-[^\W\d_]{2,}")
 _SHARE, _LEAST = 0.2, 20  # of compounds among the places where a hyphen could be cut off, and how many there must be
@@ -40,6 +43,7 @@ class Conventions:
         opening: The same for quotation marks that open, where that makes a difference.
 
     Example:
+        >>> from spigot.data.vocab import Vocab
         >>> vocab = Vocab.of([Sentence(("“", "I", "do", "n’t", "”"))])
         >>> conventions = Conventions.of(vocab)
         >>> conventions.respell(Sentence(('"', "Do", "n't", '"'), source=Spacing("", ("", "", "", "")))).forms
@@ -52,7 +56,7 @@ class Conventions:
     opening: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, vocab: Vocab) -> "Conventions":
+    def of(cls, vocab: "Vocab") -> "Conventions":
         """The manner of the data that a vocabulary was collected from.
 
         Args:

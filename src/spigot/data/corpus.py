@@ -1,7 +1,9 @@
 """The sentences of an experiment, tagged as the experiment wants them."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -179,9 +181,23 @@ def _require(settings: config.Data) -> None:
         for name in filter(None, (*task.train, task.dev, *task.tests.values(), settings.vectors)):
             path = settings.path(name)
             if not path.exists():
-                start = settings.root or f"the folder in {config.DATA_VARIABLE}"
-                hint = settings.obtain or f"Set data.root or {config.DATA_VARIABLE} to the folder that holds it."
-                raise FileNotFoundError(f"{path} is missing (looked for {name} in {start}). {hint}")
+                origin = f" {settings.obtain}" if settings.obtain else ""
+                raise FileNotFoundError(f"{path} is missing; {_where_to_look(settings, name)}{origin}")
+
+
+def _where_to_look(settings: config.Data, name: str) -> str:
+    """What decides where a file is looked for, and how to change it."""
+    variable = config.DATA_VARIABLE
+    if Path(name).is_absolute():
+        return "correct its path in the configuration."
+    if settings.root:
+        return f"data.root is {settings.root}, and must be the folder that holds the corpora."
+    if folder := os.environ.get(variable):
+        return f"the environment variable {variable} is {folder}, and must name the folder that holds the corpora."
+    return (
+        f"the environment variable {variable} is not set, so it was looked for right here: export {variable}=FOLDER, "
+        "or give --data.root FOLDER, with the folder that holds the corpora."
+    )
 
 
 def _read(settings: config.Data, files: config.Files, tests: bool) -> Split:

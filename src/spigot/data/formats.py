@@ -129,9 +129,9 @@ def read(
         >>> [sentence.heads for sentence in read(io.StringIO(text), "conllu")]
         [(2, 0)]
     """
-    found = _find(format, path)
     if isinstance(path, str | os.PathLike):
-        require(path)
+        require(path)  # before its name is looked at: one that is misspelt may end in anything
+    found = _find(format, path)
     return _read(path, found, format is None, skip_bad)
 
 

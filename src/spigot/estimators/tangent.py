@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from spigot.algorithms.host import HostFunction, host_call
+from spigot.algorithms.host import HostFunction, assume_constant, host_call
 from spigot.interface import AbstractStructure
 from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, Simplex
 from spigot.types import Mask, Parts
@@ -89,7 +89,7 @@ def _along_differences(direction: Tensor, mask: Tensor, structure: AbstractStruc
 _hosted: list[tuple[AbstractStructure, HostFunction]] = []
 
 
-@torch.compiler.assume_constant_result
+@assume_constant
 def _handle(structure: AbstractStructure) -> int:
     """A number by which a compiled graph can name the structure, which stays alive as long as the graph may."""
     for known, function in _hosted:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spigot.config import SYSTEMS as ALL_SYSTEMS
-from spigot.config import make_config
+from spigot.config import as_options, make_config
 from spigot.experiments.settings import difference
 from spigot.experiments.sweep import Trial
 from spigot.training.checkpoint import CONFIG, read_config
@@ -136,7 +136,7 @@ def plan_comparison(
             if system not in ("neurboparser", "pipeline"):
                 own["training.syntax_from"] = str(Path(out) / parser)
                 sources[f"{system}-{seed}"] = parser
-            config = make_config(FULL, {**chosen, **own}, where="the demo")
+            config = make_config(FULL, {**chosen, **own}, where="the demo", options=as_options(overrides))
             trials.append(Trial(f"{system}-{seed}", {"system": system}, seed, config))
     if trials[0].config.data.source != "synthetic":
         raise ValueError("the demo is about the built-in corpus; train on other data with spigot train CONFIG.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeAlias
 
-from spigot.config import Config, load_config, make_config
+from spigot.config import Config, as_options, find_config, load_config, make_config
 
 Value: TypeAlias = bool | int | float | str | list[str]
 """What a setting can be in a search."""
@@ -78,7 +78,7 @@ def plan_sweep(
     """Work out the trials of a search, and check every one of them.
 
     Args:
-        path: The configuration. Its table `[sweep]` says which values to try.
+        path: The configuration, a file or a name; see `find_config`. Its table `[sweep]` says which values to try.
         over: Values to try by dotted name; they replace those of the file.
         overrides: Values that all trials have. A setting given here is not varied, even if the file would.
         seeds: The seeds to train every combination with; those of the file, or its one seed, if omitted.
@@ -96,9 +96,9 @@ def plan_sweep(
         ['mlp=100,eta=0.1,seed=3', 'mlp=100,eta=1,seed=3', 'mlp=150,eta=0.1,seed=3', 'mlp=150,eta=1,seed=3']
         >>> plan_sweep(file, over={"training.epochs": [0]})
         Traceback (most recent call last):
-        ValueError: ...mine.toml: training.epochs: Input should be greater than 0.
+        ValueError: --over training.epochs=0: it should be greater than 0.
     """
-    path, over, overrides = Path(path), dict(over or {}), dict(overrides or {})
+    path, over, overrides = find_config(path), dict(over or {}), dict(overrides or {})
     if both := sorted(over.keys() & overrides.keys()):
         raise ValueError(f"{both[0]} is to vary and to be fixed; give one of --over {both[0]}=... and --{both[0]}.")
     base = load_config(path, overrides)
@@ -125,7 +125,8 @@ def plan_sweep(
     trials: list[Trial] = []
     seen: set[str] = set()
     for seed, settings in itertools.product(chosen, drawn):
-        config = make_config(given, {**overrides, **settings, "seed": seed}, where=str(path))
+        options = as_options(overrides) | {n: f"--over {n}={value}" for n, value in settings.items() if n in over}
+        config = make_config(given, {**overrides, **settings, "seed": seed}, where=str(path), options=options)
         config = config.model_copy(update={"name": name, "sweep": {}})
         # As the experiment has them: 1 and 1.0 are the same step size.
         resolved = {setting: _value_of(config, setting) for setting in settings}

@@ -15,6 +15,7 @@ from spigot.algorithms.active_set import (
     unpack_support,
 )
 from spigot.algorithms.checks import check_parts
+from spigot.algorithms.host import assume_constant
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.tree_hull import project_tree_hull
 from spigot.interface import AbstractPolytope, AbstractStructure
@@ -155,7 +156,7 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
 _compiled: list[AbstractStructure] = []
 
 
-@torch.compiler.assume_constant_result
+@assume_constant
 def _compiled_handle(structure: AbstractStructure) -> int:
     """A number by which a compiled graph can name a structure, which stays alive as long as the graph may."""
     if structure not in _compiled:

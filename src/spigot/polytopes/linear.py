@@ -6,9 +6,8 @@ from types import ModuleType
 from typing import final
 
 import numpy as np
+import scipy  # its parts load when they are used
 import torch
-from scipy import sparse
-from scipy.sparse import linalg
 from torch import Tensor
 
 from spigot.algorithms.checks import check_parts, instance_name
@@ -192,7 +191,7 @@ class _Solver:
             settings = self.solver.settings
             settings.eps_rel = settings.eps_duality_gap_rel = 0.0
             settings.max_iter = 60
-            cost = sparse.csc_matrix(sparse.diags_array(self.weight / unit))
+            cost = scipy.sparse.csc_matrix(scipy.sparse.diags_array(self.weight / unit))
             self.solver.setup(cost, -target / unit, *self.equations, self.rows[0], None, self.rows[1], *self.box)
         else:
             self.solver.update(c=-target / unit)
@@ -209,7 +208,7 @@ class _Solver:
         self.kept = np.flatnonzero(problem.top > 0)
         self.weight = (self.kept < size).astype(float)  # auxiliary variables cost nothing
         self.box = np.zeros(self.kept.size), np.ones(self.kept.size)
-        matrix = sparse.csr_array(problem.matrix[:, self.kept])
+        matrix = scipy.sparse.csr_array(problem.matrix[:, self.kept])
         void = np.diff(matrix.indptr) == 0
         self.contradiction = bool((problem.excess(np.zeros(problem.top.size)) > 1e-6 * row_scale(problem))[void].any())
         equal = problem.lower == problem.upper
@@ -227,12 +226,12 @@ class _Solver:
         low, high = np.asarray(found.z_bl > found.s_bl), np.asarray(found.z_bu > found.s_bu)
         high &= ~low
         equations, b = self.equations
-        rows, h = self.rows if self.rows[0] is not None else (sparse.csc_matrix((0, target.size)), np.zeros(0))
+        rows, h = self.rows if self.rows[0] is not None else (scipy.sparse.csc_matrix((0, target.size)), np.zeros(0))
         tight = np.asarray(found.z_u > found.s_u) if h.size else np.zeros(0, dtype=bool)
         slack = 1e-9 * scale
         for _ in range(10):
             blocks = [rows.tocsr()[tight]] if equations is None else [equations, rows.tocsr()[tight]]
-            active = sparse.csc_array(sparse.vstack(blocks))
+            active = scipy.sparse.csc_array(scipy.sparse.vstack(blocks))
             side = h[tight] if b is None else np.append(b, h[tight])
             start = np.where(low, 0.0, np.where(high, 1.0, found.x))
             solved = _on_face(target, self.weight, start, ~(low | high), active, side, 1e-12 * scale)
@@ -258,24 +257,28 @@ def _on_face(
     weight: np.ndarray,
     start: np.ndarray,
     free: np.ndarray,
-    active: sparse.csc_array,
+    active: "scipy.sparse.csc_array",
     side: np.ndarray,
     atol: float,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The nearest point where some variables keep their value and the active rows hold, with their multipliers."""
+    from scipy.sparse.linalg import splu
+
     inner, outer = int(free.sum()), side.size
     across = active[:, free]
     hollow = [
-        [sparse.diags_array(weight[free], shape=(inner, inner)), across.T],
-        [across, sparse.csc_array((outer, outer))],
+        [scipy.sparse.diags_array(weight[free], shape=(inner, inner)), across.T],
+        [across, scipy.sparse.csc_array((outer, outer))],
     ]
-    exact = sparse.csc_array(sparse.block_array(hollow)) if inner + outer else sparse.csc_array((0, 0))
+    exact = (
+        scipy.sparse.csc_array(scipy.sparse.block_array(hollow)) if inner + outer else scipy.sparse.csc_array((0, 0))
+    )
     wanted = np.append(weight[free] * (target - start)[free], side - active @ start)
     solution = np.zeros_like(wanted)
     if wanted.size:
         # Slightly regularised, for redundant rows and auxiliary variables free to move; refinement removes the bias.
-        nudge = sparse.diags_array(np.append(np.full(inner, 1e-8), np.full(outer, -1e-8)))
-        factors = linalg.splu(sparse.csc_array(exact + nudge))
+        nudge = scipy.sparse.diags_array(np.append(np.full(inner, 1e-8), np.full(outer, -1e-8)))
+        factors = splu(scipy.sparse.csc_array(exact + nudge))
         for _ in range(8):
             solution += factors.solve(wanted - exact @ solution)
         if not np.abs(wanted - exact @ solution).max() <= atol:
@@ -286,10 +289,10 @@ def _on_face(
 
 
 def _block(
-    matrix: sparse.csr_array, side: np.ndarray, which: np.ndarray
-) -> tuple[sparse.csc_matrix, np.ndarray] | tuple[None, None]:
+    matrix: "scipy.sparse.csr_array", side: np.ndarray, which: np.ndarray
+) -> "tuple[scipy.sparse.csc_matrix, np.ndarray] | tuple[None, None]":
     """Some rows and their right-hand sides, in the solver's layout."""
-    return (sparse.csc_matrix(matrix[which]), side[which]) if which.any() else (None, None)
+    return (scipy.sparse.csc_matrix(matrix[which]), side[which]) if which.any() else (None, None)
 
 
 def _piqp() -> ModuleType:

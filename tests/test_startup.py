@@ -1,0 +1,111 @@
+"""What is loaded when, and how a command ends that is interrupted before it has begun."""
+
+import importlib
+import os
+import pickle
+import pkgutil
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import spigot
+
+HEAVY = ("torch", "numpy", "scipy", "matplotlib", "pydantic", "jinja2")
+
+
+def loaded(code: str, *names: str) -> set[str]:
+    """Which of some modules a new process has after some code, which may end it."""
+    script = f"""
+    import atexit, sys
+    atexit.register(lambda: print("\\nloaded:", *(name for name in {names!r} if name in sys.modules)))
+    """
+    script = textwrap.dedent(script) + code
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_the_library_loads_nothing_before_it_is_asked():
+    assert loaded("import spigot", *HEAVY, "rich", "cyclopts") == set()
+
+
+def test_a_public_name_brings_neither_the_compiler_nor_solvers():
+    code = "import spigot; spigot.argmax; spigot.ZeroOneProgram; dir(spigot)"
+    others = ("torch._dynamo", "scipy.sparse", "scipy.optimize", "matplotlib", "pydantic", "jinja2", "rich", "cyclopts")
+    assert loaded(code, "torch", *others) == {"torch"}
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["train", "--help"], ["parse", "RUN", "--thread"]])
+def test_help_does_not_wait_for_torch(words: list[str]):
+    assert loaded(f"from spigot.cli import main; main({words!r})", *HEAVY) == set()
+
+
+def test_every_public_name_is_found_and_none_is_hidden_by_a_module():
+    modules = {module.name for module in pkgutil.iter_modules(spigot.__path__)}
+    assert modules & set(spigot.__all__) == {"native"}
+    assert set(spigot.__all__) | {"nn", "data"} <= set(dir(spigot))
+    for name in spigot.__all__:
+        assert getattr(spigot, name) is not None
+    assert spigot.data is importlib.import_module("spigot.data")
+    assert spigot.data.Tagger is importlib.import_module("spigot.data.tagger").Tagger
+    assert pickle.loads(pickle.dumps(spigot.Spigot(eta=0.5))) == spigot.Spigot(eta=0.5)
+
+
+def test_a_name_that_does_not_exist_is_an_error_as_in_any_module():
+    with pytest.raises(AttributeError, match="module 'spigot' has no attribute 'Spiggot'"):
+        _ = spigot.Spiggot  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(ImportError, match="cannot import name 'Spiggot'"):
+        exec("from spigot import Spiggot")
+    with pytest.raises(AttributeError, match=r"module 'spigot\.data' has no attribute 'Taggger'"):
+        _ = spigot.data.Taggger  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_names_may_be_asked_for_first_inside_a_compiled_model():
+    """The mark that lets a number stand for a structure must be there before the compiler is loaded."""
+    code = """
+    import torch, spigot
+    model = lambda scores: spigot.argmax(scores, spigot.OneOf(), spigot.SparseMAP())
+    scores = torch.tensor([[1.0, 0.5, -1.0]])
+    print(torch.compile(model, fullgraph=True, backend="eager")(scores).tolist())
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[[0.75, 0.25, 0.0]]\n"
+
+
+def test_an_interruption_while_a_command_is_being_loaded_is_one_line():
+    code = """
+    import os, signal, sys
+    class Interrupter:
+        def find_spec(self, name, path=None, target=None):
+            if name == "spigot.cli.console":
+                os.kill(os.getpid(), signal.SIGINT)
+    sys.meta_path.insert(0, Interrupter())
+    from spigot.__main__ import main
+    sys.exit(main())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert (done.returncode, done.stderr) == (130, "spigot: interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "policy"),
+    [
+        ({}, "passive"),
+        ({"OMP_WAIT_POLICY": "active"}, "active"),
+        ({"GOMP_SPINCOUNT": "100"}, None),
+    ],
+)
+def test_a_command_lets_waiting_threads_sleep_unless_the_user_says_otherwise(given: dict[str, str], policy: str | None):
+    code = "import os, sys; sys.argv = ['spigot', '--version']; from spigot.__main__ import main; main(); "
+    code += "print(os.environ.get('OMP_WAIT_POLICY'))"
+    others = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    done = subprocess.run([sys.executable, "-c", code], env=others | given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(policy)
