@@ -4,6 +4,9 @@ A shop packs parcels: from eight items it takes the most valuable set that fits 
 parcels contained *in total*, never which items went in. A scorer guesses the value of each item from its features, a
 0/1 program packs the van, and the loss compares totals. The packing has no gradient; SPIGOT supplies one, and the
 scorer learns to value items as the shop does.
+
+SPIGOT projects, and onto these rows the projection is a quadratic program, for a solver that is an extra. Without it,
+the projection goes onto the convex hull of the packings, which takes the packing program alone, and more of it.
 """
 
 import torch
@@ -25,7 +28,13 @@ packed = packing.argmax(goods @ rule)
 totals = torch.einsum("pi,pif->pf", packed, goods)
 
 scorer = torch.nn.Linear(features, 1, bias=False)
-layer = spigot.Argmax(packing, spigot.Spigot(eta=0.03))
+polytope = packing.relaxation
+try:
+    polytope.project(torch.ones(items))
+except ImportError as missing:
+    print(missing)
+    polytope = spigot.ConvexHull(packing)
+layer = spigot.Argmax(packing, spigot.Spigot(eta=0.03, polytope=polytope))
 optimizer = torch.optim.Adam(scorer.parameters(), lr=0.4)
 
 
@@ -41,7 +50,7 @@ def agreement() -> float:
 
 
 before = agreement()
-for _ in range(15):
+for _ in range(10):
     z = pack()
     guess = torch.einsum("pi,pif->pf", z, goods)
     loss = (guess - totals).square().sum()  # summed, not averaged: SPIGOT is not linear in the loss

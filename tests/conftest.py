@@ -1,8 +1,17 @@
 """Settings shared by all tests: seeds and hypothesis."""
 
+import getpass
+import os
+import tempfile
+from pathlib import Path
+
 import hypothesis
 import pytest
 import torch
+
+# What torch.compile builds for one instruction set is not valid for another, and its own folder mixes them.
+_COMPILED = f"torchinductor_{getpass.getuser()}_{torch.backends.cpu.get_cpu_capability()}"
+os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(tempfile.gettempdir()) / _COMPILED))
 
 hypothesis.settings.register_profile("spigot", deadline=None, derandomize=True, max_examples=30, database=None)
 hypothesis.settings.load_profile("spigot")

@@ -1,55 +1,59 @@
-"""Every check of the conformance suite on every case of the fixture list."""
+"""Every check of the conformance suite on every case of the fixture list that has what it needs."""
+
+import ast
+import inspect
+import textwrap
 
 import pytest
 import torch
 
+from tests import checks, conformance, half_precision
 from tests.cases import ESTIMATORS, POLYTOPES, STRUCTURES, EstimatorCase, PolytopeCase, StructureCase
-from tests.conformance import (
-    MARGINAL_CHECKS,
-    POLYTOPE_CHECKS,
-    STRUCTURE_CHECKS,
-    PolytopeCheck,
-    StructureCheck,
-)
-from tests.estimators.conformance import ESTIMATOR_CHECKS, EstimatorCheck
+from tests.checks import Run
+from tests.estimators import conformance as estimators_conformance
 
-both = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+SUITES = (checks.STRUCTURES, checks.MARGINALS, checks.POLYTOPES, checks.ESTIMATORS)
 
 
-def name(check: StructureCheck | PolytopeCheck | EstimatorCheck) -> str:
-    return check.__name__
-
-
-@both
-@pytest.mark.parametrize("check", STRUCTURE_CHECKS, ids=name)
-@pytest.mark.parametrize("case", STRUCTURES, ids=str)
-def test_structure(case: StructureCase, check: StructureCheck, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("case", "check", "dtype"), checks.STRUCTURES.product((case,) for case in STRUCTURES))
+def test_structure(case: StructureCase, check: Run, dtype: torch.dtype) -> None:
     check(case, dtype)
 
 
-@both
-@pytest.mark.parametrize("check", MARGINAL_CHECKS, ids=name)
-@pytest.mark.parametrize("case", [case for case in STRUCTURES if case.marginal], ids=str)
-def test_marginals(case: StructureCase, check: StructureCheck, dtype: torch.dtype) -> None:
-    check(case, dtype)
-
-
-@both
-@pytest.mark.parametrize("check", POLYTOPE_CHECKS, ids=name)
-@pytest.mark.parametrize("case", POLYTOPES, ids=str)
-def test_polytope(case: PolytopeCase, check: PolytopeCheck, dtype: torch.dtype) -> None:
-    check(case, dtype)
-
-
-@both
-@pytest.mark.parametrize("check", ESTIMATOR_CHECKS, ids=name)
 @pytest.mark.parametrize(
-    ("estimator", "case"),
-    [
-        pytest.param(estimator, case, id=f"{estimator}-{case}")
-        for estimator in ESTIMATORS
-        for case in estimator.structures()
-    ],
+    ("case", "check", "dtype"), checks.MARGINALS.product((case,) for case in STRUCTURES if case.marginal)
 )
-def test_estimator(estimator: EstimatorCase, case: StructureCase, check: EstimatorCheck, dtype: torch.dtype) -> None:
+def test_marginals(case: StructureCase, check: Run, dtype: torch.dtype) -> None:
+    check(case, dtype)
+
+
+@pytest.mark.parametrize(("case", "check", "dtype"), checks.POLYTOPES.product((case,) for case in POLYTOPES))
+def test_polytope(case: PolytopeCase, check: Run, dtype: torch.dtype) -> None:
+    check(case, dtype)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "case", "check", "dtype"),
+    checks.ESTIMATORS.product((estimator, case) for estimator in ESTIMATORS for case in estimator.structures()),
+)
+def test_estimator(estimator: EstimatorCase, case: StructureCase, check: Run, dtype: torch.dtype) -> None:
     check(estimator, case, dtype)
+
+
+def test_no_check_ends_before_it_asserts() -> None:
+    """What a check cannot do with a case, it declares; it does not return."""
+    declared = [check.run for suite in SUITES for check in suite.checks]
+    assert {inspect.getmodule(run) for run in declared} == {conformance, estimators_conformance, half_precision}
+    for run in declared:
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(run))).body
+        assert isinstance(function, ast.FunctionDef)
+        returns = [node for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Return)]
+        assert not returns, f"{run.__name__} returns"
+
+
+def test_every_check_runs_somewhere() -> None:
+    cases = (STRUCTURES, [case for case in STRUCTURES if case.marginal], POLYTOPES)
+    products = [suite.product((case,) for case in some) for suite, some in zip(SUITES[:3], cases, strict=True)]
+    products.append(SUITES[3].product((e, case) for e in ESTIMATORS for case in e.structures()))
+    for suite, product in zip(SUITES, products, strict=True):
+        assert {check.run for check in suite.checks} == {parameters.values[-2] for parameters in product}

@@ -1,11 +1,12 @@
 """The documents are true: their code runs, and what they list is what the library has."""
 
+import contextlib
 import doctest
 import importlib
+import io
 import json
 import re
-import subprocess
-import sys
+from code import InteractiveConsole
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from spigot.config import Config, Values
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PASTED = ("index", "method", "structures", "estimators", "numerics", "own-structure")
 BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -81,16 +83,39 @@ def test_the_readme_shows_the_layer() -> None:
     torch.testing.assert_close(scores.grad, expected)
 
 
+class Prompt(InteractiveConsole):
+    """The plain interactive Python, just started, which keeps what it complains about."""
+
+    said = ""
+
+    def write(self, data: str) -> None:
+        self.said += data
+
+
 def paste(code: str) -> str:
-    """What the plain interactive Python complains about when the code is pasted into it."""
-    command = [sys.executable, "-i", "-q", "-c", "import sys; sys.ps1 = sys.ps2 = ''"]
-    return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stderr.strip()
+    """What the prompt complains about when the code is pasted into it."""
+    prompt = Prompt({"__name__": "__main__"})
+    with contextlib.redirect_stdout(io.StringIO()):
+        for line in [*code.splitlines(), ""]:
+            prompt.push(line)
+    return prompt.said
 
 
-def test_code_of_the_readme_can_be_pasted() -> None:
+def typed(text: str) -> Iterator[str]:
+    """What a reader of a document types, block after block, but for what is shown to fail."""
+    for language, code, _ in blocks(text):
+        if language == "python":
+            yield code
+        else:
+            shown = doctest.DocTestParser().get_examples(code)
+            yield "\n\n".join(example.source for example in shown if example.exc_msg is None)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile, about itself
+@pytest.mark.parametrize("name", ["README", *(f"docs/{page}" for page in PASTED)])
+def test_code_of_documents_can_be_pasted(name: str) -> None:
     """Block after block: the prompt ends a body at an empty line and nowhere else, unlike a file."""
-    found = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
-    assert paste("\n".join(code for language, code, _ in found if language == "python")) == ""
+    assert paste("\n".join(typed((ROOT / f"{name}.md").read_text(encoding="utf-8")))) == ""
 
 
 def test_what_cannot_be_pasted_is_found() -> None:

@@ -18,13 +18,26 @@ def test_there_are_examples() -> None:
     }
 
 
+def run(*arguments: str) -> str:
+    """What an example prints in a process of its own, as a reader would run it, with warnings as errors."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert not done.stderr
+    return done.stdout.strip()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path) -> None:
-    """In a process of its own, as a reader would run it, with warnings as errors."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    assert done.stdout.strip(), "an example shows something"
-    assert not done.stderr
+    assert run(str(path)), "an example shows something"
+
+
+@pytest.mark.slow
+def test_the_example_of_programs_runs_without_the_solver() -> None:
+    (path,) = (path for path in EXAMPLES if path.stem == "zero_one_program")
+    hidden = "import runpy, sys; sys.modules['piqp'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    printed = run("-c", hidden, str(path))
+    assert 'pip install "torch-spigot[piqp]"' in printed
+    assert "after training" in printed

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import site
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -286,8 +285,9 @@ def test_package_built_without_a_compiler(tmp_path: Path) -> None:
     )
     assert (target / "spigot" / "__init__.py").exists()
     assert not list(target.rglob("_native*")), "there was no compiler, so there can be no kernels"
-    # Packages of the environment without its start-up files, which would lead back to the source tree.
-    paths = [str(target), *(path for path in site.getsitepackages() if Path(path).exists()), str(ROOT)]
+    # What is importable here, after the package just installed, and without the environment's start-up files, which
+    # would lead back to the source tree.
+    paths = [str(target), *filter(None, sys.path), str(ROOT)]
     isolated = {"PYTHONPATH": os.pathsep.join(paths), "SPIGOT_NATIVE": "1", "PYTHONSAFEPATH": "1"}
     code = "import spigot; print(spigot.__file__, spigot.native.available)"
     said = run("-S", "-c", code, **isolated)

@@ -5,7 +5,8 @@ convex set $\mathcal P \supseteq \operatorname{conv} \mathcal Z$ and can find it
 what goes forward through the argmax and what comes back. The *layer*, `spigot.argmax`, joins a structure and an
 estimator.
 
-Every concrete class is a frozen dataclass: it prints well, compares by value and holds no tensors of a batch.
+Every concrete class is a frozen dataclass: it prints well, compares by value and holds no tensors of a batch. Its verbs
+see float32 and float64 only: half precision is widened before and rounded after, by `Bordered`.
 """
 
 import abc
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spigot.precision import Bordered
 from spigot.types import Flags, Mask, Parts, Saved, Values
 
 __all__ = [
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 
-class AbstractPolytope(abc.ABC):
+class AbstractPolytope(Bordered, abc.ABC):
     r"""A convex set $\mathcal P$ of part values."""
 
     @abc.abstractmethod
@@ -66,7 +68,7 @@ class AbstractPolytope(abc.ABC):
         return (exact - self.project(exact - eta * grad.double(), mask)).to(z.dtype)
 
 
-class AbstractStructure(abc.ABC):
+class AbstractStructure(Bordered, abc.ABC):
     r"""A finite set $\mathcal Z$ of structures, each written as a 0/1 tensor over its parts."""
 
     event_ndim: ClassVar[int]
@@ -163,7 +165,7 @@ class Explanation:
     gap: Values
 
 
-class AbstractEstimator(abc.ABC):
+class AbstractEstimator(Bordered, abc.ABC):
     """What goes forward, and what comes back."""
 
     hard: ClassVar[bool]

@@ -20,7 +20,8 @@ def argmax(
     r"""$\hat z = \arg\max_{z \in \mathcal Z} z^\top s$ as a layer of a network.
 
     Args:
-        scores: One score for each part, `(*batch, *parts)`.
+        scores: One score for each part, `(*batch, *parts)`, in float32 or float64; float16 and bfloat16 are decoded
+            in float32.
         structure: The set $\mathcal Z$.
         estimator: What goes forward and what comes back. `Spigot`, `StraightThrough` and `Pipeline` give a member of
             the structure; `StructuredAttention` and `SparseMAP` a point inside its hull.

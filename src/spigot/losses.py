@@ -4,11 +4,13 @@ import torch
 
 from spigot.algorithms.checks import check_parts
 from spigot.interface import AbstractMarginalStructure, AbstractStructure
+from spigot.precision import in_single
 from spigot.types import Mask, Parts, Values
 
 __all__ = ["crf_nll", "structured_hinge"]
 
 
+@in_single
 def structured_hinge(
     scores: Parts,
     gold: Parts,
@@ -65,6 +67,7 @@ def structured_hinge(
     return margin + _dot(cost, rival, structure) + missing.masked_fill(~mask, 0).flatten(-structure.event_ndim).sum(-1)
 
 
+@in_single
 def crf_nll(scores: Parts, gold: Parts, structure: AbstractMarginalStructure, *, mask: Mask | None = None) -> Values:
     r"""Negative log-likelihood of the gold structure: $\log \sum_{z\in\mathcal Z} \exp(s^\top z) - s^\top z^*$.
 

@@ -10,18 +10,10 @@ import spigot
 from spigot import Explanation
 from tests import brute
 from tests.cases import EstimatorCase, StructureCase
+from tests.checks import DOUBLE, ESTIMATORS
 from tests.conformance import check_outside, check_shapes, close
 
-EstimatorCheck = Callable[[EstimatorCase, StructureCase, torch.dtype], None]
-
-ESTIMATOR_CHECKS: list[EstimatorCheck] = []
-
-BATCH = 8
-
-
-def estimator_check(check: EstimatorCheck) -> EstimatorCheck:
-    ESTIMATOR_CHECKS.append(check)
-    return check
+BATCH = 6
 
 
 def upstream(scores: Tensor) -> Tensor:
@@ -42,6 +34,10 @@ def layer_gradient(estimator: EstimatorCase, case: StructureCase) -> Callable[[T
     return gradient
 
 
+def has_true_gradients(estimator: EstimatorCase, case: StructureCase) -> bool:
+    return not estimator.make(case.structure).hard and not estimator.sampled
+
+
 def near(estimator: EstimatorCase, dtype: torch.dtype) -> float:
     """Estimators that stop at a duality gap are as exact as its square root."""
     if estimator.hull:
@@ -49,7 +45,7 @@ def near(estimator: EstimatorCase, dtype: torch.dtype) -> float:
     return close(dtype)
 
 
-@estimator_check
+@ESTIMATORS.check()
 def forward_is_what_it_says(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     rule = estimator.make(case.structure)
     scores, mask = case.draw(20, BATCH, dtype=dtype)
@@ -59,26 +55,26 @@ def forward_is_what_it_says(estimator: EstimatorCase, case: StructureCase, dtype
     if rule.hard:
         assert torch.equal(z, case.structure.argmax(scores, mask))
         assert case.structure.contains(z, mask).all()
-        return
-    assert case.structure.relaxation.contains(z, mask).all()
-    for p, m in zip(case.flat(z), case.flat(mask), strict=True):
-        inside = brute.project(case.vertices(m), p.double())
-        torch.testing.assert_close(p.double(), inside, rtol=0, atol=1e-6 if dtype == torch.float64 else 1e-4)
+    else:
+        assert case.structure.relaxation.contains(z, mask).all()
+        for p, m in zip(case.flat(z), case.flat(mask), strict=True):
+            inside = brute.project(case.vertices(m), p.double())
+            torch.testing.assert_close(p.double(), inside, rtol=0, atol=1e-6 if dtype == torch.float64 else 1e-4)
 
 
-@estimator_check
+@ESTIMATORS.check()
 def gradient_is_shape_blind(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     check_shapes(layer_gradient(estimator, case), case, dtype, len(case.parts))
 
 
-@estimator_check
+@ESTIMATORS.check()
 def nothing_passes_the_mask(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     check_outside(layer_gradient(estimator, case), case, dtype)
     rule = estimator.make(case.structure)
     check_outside(lambda s, m: spigot.argmax(s, case.structure, rule, mask=m), case, dtype)
 
 
-@estimator_check
+@ESTIMATORS.check()
 def explain_tells_what_happens(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     rule = estimator.make(case.structure)
     scores, mask = case.draw(21, BATCH, dtype=dtype)
@@ -103,7 +99,7 @@ def explain_tells_what_happens(estimator: EstimatorCase, case: StructureCase, dt
         torch.testing.assert_close(account.distance, gone)
 
 
-@estimator_check
+@ESTIMATORS.check()
 def a_detached_input_stays_detached(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     rule = estimator.make(case.structure)
     scores, mask = case.draw(22, BATCH, dtype=dtype)
@@ -116,11 +112,9 @@ def a_detached_input_stays_detached(estimator: EstimatorCase, case: StructureCas
     torch.testing.assert_close(z, again, rtol=0, atol=0)
 
 
-@estimator_check
+@ESTIMATORS.check(needs=has_true_gradients, dtypes=DOUBLE)
 def true_gradients_pass_gradcheck(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     rule = estimator.make(case.structure)
-    if rule.hard or estimator.sampled or dtype != torch.float64:
-        return
     scores, mask = case.draw(23, 3, dtype=dtype)
     scores = scores.nan_to_num().requires_grad_()
     assert gradcheck(lambda s: spigot.argmax(s, case.structure, rule, mask=mask), scores, atol=1e-5, fast_mode=True)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from spigot.precision import HALF
+
 
 def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> Tensor:
     """Shapes and dtypes of a part tensor and its mask; values are checked inside the operators.
@@ -12,8 +14,8 @@ def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str =
     """
     if not isinstance(parts, Tensor):
         raise TypeError(f"{what} must be a tensor, not {type(parts).__name__}.")
-    if parts.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"{what} has dtype {parts.dtype}; use torch.float32 or torch.float64, e.g. {what}.float().")
+    if parts.dtype not in (torch.float32, torch.float64, *HALF):
+        raise TypeError(f"{what} has dtype {parts.dtype}; it must be floating point, e.g. {what}.float().")
     if parts.ndim < event_ndim:
         raise ValueError(f"{what} has shape {tuple(parts.shape)}; its last {event_ndim} axes must be parts.")
     if mask is None:
