@@ -246,11 +246,11 @@ def test_trees_that_are_not_learned_need_no_parser(kind: str, system: str) -> No
     labelled = [replace(sentence, label=k % 2) for k, sentence in enumerate(sentences(3))]
     model.loss(batch_of(labelled, whole.vocab, [1, 2, 3]), "classifier").sum().backward()
     found = list(whole.parse(labelled))
-    if kind == "gold":
-        assert [s.heads for s in found] == [s.heads for s in labelled]
     if kind == "right":
         assert [s.heads for s in found] == [tuple(range(len(s))) for s in labelled]
-    assert all(s.heads is not None and s.label in (0, 1) for s in found)
+    assert all((s.heads is None) == (kind == "gold") for s in found)  # the right trees are read, and not found
+    assert whole.gives == (("label",) if kind == "gold" else ("heads", "label"))
+    assert all(s.label in (0, 1) for s in found)
 
 
 def test_gold_trees_are_shown_to_no_other_system() -> None:

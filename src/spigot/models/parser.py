@@ -68,15 +68,23 @@ class Parser:
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """What its answers have: all that it finds, and the trees that a classifier is given."""
-        reads_given = self.classifies and self.config.intermediate is None and self.config.system != "bilstm"
-        return ("heads", *self.finds) if reads_given else self.finds
+        """What its answers have: all that it finds, and the chains or random trees that it makes for a classifier.
+
+        The right trees that a classifier of `classifier.structure = "gold"` reads came with the sentences, and are no
+        answer of its own.
+        """
+        makes_trees = self.classifies and self.config.classifier.structure in ("left", "right", "random")
+        return ("heads", *self.finds) if makes_trees and self.config.system != "bilstm" else self.finds
 
     def parse(self, sentences: Iterable[Sentence], *, tokens: int = 2048, tagged: bool = False) -> Iterator[Sentence]:
-        """The same sentences in the same order, with the system's trees, graphs and classes: whatever it finds.
+        """The same sentences in the same order, with the system's trees, graphs and classes: what it `gives`.
+
+        Words, tags, lemmas, the id and what the format keeps for itself are those of the sentences. A tree, graph or
+        class that they come with is not in the answer, whether the system finds one of its own or not. Nor is the tree
+        that a classifier of `classifier.structure = "gold"` reads: it needs it, but has not found it.
 
         Args:
-            sentences: What to parse. Annotation they have is not looked at; what the system finds replaces it.
+            sentences: What to parse. Annotation they have is not looked at, but for trees if the system reads gold ones.
             tokens: Positions in a batch, padding included.
             tagged: Whether the sentences have the tags and lemmas of this system already.
         """
@@ -92,7 +100,7 @@ class Parser:
         for group in self.groups(order, [len(sentence) for sentence in sentences], tokens):
             batch = collate([encoded[k] for k in group])
             for k, found in zip(group, self.found(self.model.parse(batch), batch.lengths.tolist()), strict=True):
-                parsed[k] = replace(with_tags(sentences[k], ready[k]), **found)
+                parsed[k] = replace(with_tags(sentences[k], ready[k]).without_annotation(), **found)
         return [parsed[k] for k in range(len(sentences))]
 
     def visible(self, sentence: Sentence) -> Sentence:
@@ -102,7 +110,7 @@ class Parser:
     def found(self, answer: Answer, lengths: list[int]) -> list[dict[str, Any]]:
         """What an answer says about each sentence of a batch, by the name of the field it belongs to."""
         found: list[dict[str, Any]] = [{} for _ in lengths]
-        if answer.tree is not None:
+        if answer.tree is not None and not self.reads_gold:
             for fields, heads, length in zip(found, tree_heads(answer.tree).tolist(), lengths, strict=True):
                 fields.update(heads=tuple(heads[1 : length + 1]), relations=None)
         if answer.graph is not None:

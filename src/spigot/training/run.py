@@ -223,7 +223,7 @@ def finish(folder: Path) -> None:
     scores = {}
     for name, sets, measure, suffix in _scored(parser, corpus):
         for part, gold in sets.items():
-            predicted = list(parser.parse(map(parser.visible, gold), tagged=True))
+            predicted = list(parser.parse(gold, tagged=True))
             scores[f"{part}{name}"] = asdict(measure(gold, predicted))
             if suffix:
                 write(predicted, folder / f"predictions.{part}.{suffix}")
