@@ -56,6 +56,9 @@ def test_what_a_system_is_judged_by_is_tagged_by_its_own_tagger(folder: Path) ->
     judged = load_tests(settings(folder, tags="predicted", folds=3), corpus.tagger)
     assert judged.trees.dev == corpus.trees.dev
     assert judged.graphs.dev == corpus.graphs.dev == judged.graphs.tests["id"]
+    whole = load_tests(settings(folder, tags="predicted", folds=3), corpus.tagger, corpus)
+    assert whole.graphs == replace(judged.graphs, train=corpus.graphs.train)
+    assert whole.trees.dev is corpus.trees.dev  # taken as it is, not read again
 
 
 def test_several_training_files_follow_each_other(folder: Path) -> None:

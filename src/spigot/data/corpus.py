@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -84,12 +85,14 @@ def load_corpus(settings: config.Data) -> Corpus:
     )
 
 
-def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
+def load_tests(settings: config.Data, tagger: Tagger | None, known: Corpus | None = None) -> Corpus:
     """Read, or generate, what an experiment is judged by: development and test sets, without training text.
 
     Args:
         settings: Where the sentences come from.
         tagger: The one that came out of the training; `None` where the files' own columns are used.
+        known: What `load_corpus` gave, if it was called before. Its training and development sets are taken as they
+            are, and only the test sets are read.
 
     Example:
         >>> sizes = config.Synthetic(train=4, dev=2, test=3)
@@ -97,12 +100,17 @@ def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
         >>> len(corpus.graphs.train), len(corpus.graphs.dev), len(corpus.graphs.tests["ood"])
         (0, 2, 3)
     """
-    unread = {task: getattr(settings, task).model_copy(update={"train": ()}) for task in ("trees", "graphs", "labels")}
-    corpus = _loaded(settings.model_copy(update=unread), tests=True)
-    corpus = corpus.apply(lambda part: replace(part, train=[]))
-    if tagger is None:
+    tasks = ("trees", "graphs", "labels")
+    unread: dict[str, object] = {"train": ()} if known is None else {"train": (), "dev": ""}
+    files = {task: getattr(settings, task).model_copy(update=unread) for task in tasks}
+    corpus = _loaded(settings.model_copy(update=files), tests=True)
+    corpus = corpus.apply(lambda part: replace(part, train=[], dev=part.dev if known is None else []))
+    if tagger is not None:
+        corpus = replace(corpus.apply(lambda part: part.apply(lambda some: _annotated(some, tagger))), tagger=tagger)
+    if known is None:
         return corpus
-    return replace(corpus.apply(lambda part: part.apply(lambda some: _annotated(some, tagger))), tagger=tagger)
+    whole = {task: replace(getattr(known, task), tests=getattr(corpus, task).tests) for task in tasks}
+    return replace(corpus, **whole)
 
 
 def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
@@ -129,7 +137,8 @@ def _sentences(settings: config.Data, tests: bool) -> Corpus:
             return Corpus(labels=Split(made.train, made.dev, {"id": made.test, "ood": made.ood}))
         case "files":
             _require(settings)
-            trees, graphs, labels = (_read(settings, files, tests) for files in settings.tasks)
+            seen: dict[tuple[Path, str], list[Sentence]] = {}
+            trees, graphs, labels = (_read(settings, files, tests, seen) for files in settings.tasks)
             return Corpus(trees, graphs, labels)
 
 
@@ -184,9 +193,19 @@ def _require(settings: config.Data) -> None:
                 raise FileNotFoundError(f"{path} is missing (looked for {name} in {start}). {hint}")
 
 
-def _read(settings: config.Data, files: config.Files, tests: bool) -> Split:
+def _read(
+    settings: config.Data, files: config.Files, tests: bool, seen: dict[tuple[Path, str], list[Sentence]]
+) -> Split:
+    """The sentences of one task; those of files that another task has too are found among the seen."""
+
+    def one(name: str, format: str) -> list[Sentence]:
+        path = settings.path(name)
+        if (path, format) not in seen:
+            seen[path, format] = list(read(path, format or None))
+        return seen[path, format]
+
     def some(names: Sequence[str], format: str) -> list[Sentence]:
-        return [sentence for name in names if name for sentence in read(settings.path(name), format or None)]
+        return [sentence for name in names if name for sentence in one(name, format)]
 
     return Split(
         some(files.train, files.train_format or files.format),

@@ -185,8 +185,7 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
             yield step
     if is_main():
         save_state(trainer, folder)
-        keep_gold(folder, trainer.config, trainer.corpus)
-        finish(folder)
+        finish(folder, trainer.corpus)
     wait()
 
 
@@ -215,10 +214,15 @@ def _restore(trainer: Trainer, folder: Path) -> None:
         checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
 
 
-def finish(folder: Path) -> None:
-    """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
+def finish(folder: Path, known: Corpus) -> None:
+    """Score the best model on all development and test data; write its predictions and the gold ones beside it.
+
+    Args:
+        folder: The run folder.
+        known: What it was trained on. The test sets are read here, nothing else is.
+    """
     parser = checkpoint.load(folder)
-    corpus = load_tests(parser.config.data, parser.tagger)
+    corpus = load_tests(parser.config.data, parser.tagger, known)
     keep_gold(folder, parser.config, corpus)
     scores = {}
     for name, sets, measure, suffix in _scored(parser, corpus):
