@@ -117,6 +117,13 @@ def parser(system: str = "spigot", data: Corpus | None = None, **overrides: Any)
     return cast(ParsingSystem, build(experiment(system, **overrides), data or corpus()))
 
 
+def curly_parser() -> ParsingSystem:
+    """An untrained parser whose data have curly quotation marks, `cannot`, and hyphens within words."""
+    data, manner = corpus(), ("“", "do", "n’t", "cannot", "”", *["well-known"] * 20)
+    flat = Sentence(manner, heads=tuple(range(len(manner))), lemmas=manner, tags=("X",) * len(manner))
+    return parser("spigot", replace(data, trees=replace(data.trees, train=[*data.trees.train, flat])))
+
+
 def reviews(count: int, seed: int = 0, classes: tuple[int, ...] = (0, 1)) -> list[Sentence]:
     """Sentences without structure whose class is that of their first noun."""
 

@@ -10,7 +10,7 @@ from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagger import Tagger
 from spigot.models import parser as module
 from spigot.models.parser import Parser
-from tests.parsing import ALL_SYSTEMS, classifier, corpus, of_lengths, parser, sentences
+from tests.parsing import ALL_SYSTEMS, classifier, corpus, curly_parser, of_lengths, parser, sentences
 
 DATA = corpus()
 SYSTEM = parser("spigot", DATA, semantics__pruning__learned=False)
@@ -132,3 +132,29 @@ def test_senses_are_not_copied_from_the_gold_graph() -> None:
     found = next(SYSTEM.parse([given]))
     assert found.graph is not None
     assert found.graph.frames == ()
+
+
+def test_text_is_cut_and_read_in_the_manner_of_the_training_data() -> None:
+    whole = curly_parser()
+    whole.model.double()
+    tagged = Parser(whole.config, whole.vocab, whole.model, Tagger.train(DATA.trees.train))
+    text = 'The far-off dog cannot see. "Do n\'t!"'
+    forms = [("The", "far-off", "dog", "cannot", "see", "."), ('"', "Do", "n't", "!", '"')]
+    found = list(tagged.parse_text(text))
+    assert [sentence.forms for sentence in found] == forms  # as they are written
+    assert list(tagged.parse_text(iter(text))) == found  # in pieces of any size
+    spelt = list(tagged.parse(map(Sentence, [forms[0], ("“", "Do", "n’t", "!", "”")])))
+    assert tagged.read([Sentence(forms[1])], plain=True)[0].forms == spelt[1].forms
+    for answer, other in zip(found, spelt, strict=True):
+        assert (answer.heads, answer.graph, answer.tags) == (other.heads, other.graph, other.tags)
+    assert found[1].lemmas == ('"', "do", "n't", "!", '"')
+    assert [s.forms for s in tagged.parse_text("far - off .\nbut-so .", lines=True, tokenised=True)] == [
+        ("far", "-", "off", "."),
+        ("but-so", "."),
+    ]
+    assert list(tagged.parse_text("")) == []
+
+
+def test_text_has_no_right_trees() -> None:
+    with pytest.raises(ValueError, match="plain text has none"):
+        classifier(classifier__structure="gold").parse_text("Rain fell.")
