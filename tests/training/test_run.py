@@ -3,6 +3,7 @@
 import itertools
 import json
 import signal
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -14,7 +15,6 @@ import torch
 from safetensors.torch import load_file
 
 from spigot.config import Config
-from spigot.data import corpus
 from spigot.data.formats import read, write
 from spigot.data.sentence import Sentence
 from spigot.evaluation.metrics import score_graphs
@@ -23,7 +23,7 @@ from spigot.training import checkpoint
 from spigot.training.checkpoint import load, read_config, read_tensors, write_tensors
 from spigot.training.loop import Diverged
 from spigot.training.run import build, resume, train
-from tests.parsing import experiment, parser, sentences
+from tests.parsing import classification, experiment, parser, sentences
 
 
 @pytest.fixture
@@ -321,18 +321,21 @@ def test_each_file_is_read_once(data: Path, tmp_path: Path, monkeypatch: pytest.
     """From the first step to the scores; also a file that several tasks share."""
     opened: list[str] = []
 
-    def counted(path: Path, format: str | None = None) -> Iterator[Sentence]:
+    def counted(path: Path, *options: Any) -> Iterator[Sentence]:
         opened.append(path.name)
-        return read(path, format)
+        return read(path, *options)
 
-    monkeypatch.setattr(corpus, "read", counted)
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("spigot.") and getattr(module, "read", None) is read:
+            monkeypatch.setattr(module, "read", counted)
     list(train(config(data, data__tags="predicted", data__folds=2), tmp_path / "one"))
     assert sorted(opened) == sorted(f"{part}.{end}" for part in ("train", "dev", "test") for end in ("conllu", "sdp"))
     opened.clear()
-    for part in ("train", "dev", "test"):
-        write(sentences(4, seed=len(part)), data / f"{part}.jsonl")
+    for k, part in enumerate(("train", "dev", "test")):
+        write([replace(s, label=n % 2) for n, s in enumerate(sentences(4, seed=k))], data / f"{part}.jsonl")
     shared = {"train": ["train.jsonl"], "dev": "dev.jsonl", "tests": {"id": "test.jsonl"}}
-    list(train(experiment(data__root=str(data), data__trees=shared, data__graphs=shared), tmp_path / "two"))
+    tasks = {f"data__{task}": shared for task in ("trees", "graphs", "labels")}
+    list(train(classification(data__root=str(data), **tasks), tmp_path / "two"))
     assert opened == ["train.jsonl", "dev.jsonl", "test.jsonl"]
     kept = {part: list(read(tmp_path / "two" / f"gold.{part}.jsonl")) for part in ("train", "dev", "id")}
     assert [len(some) for some in kept.values()] == [4, 4, 4]

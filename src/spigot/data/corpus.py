@@ -60,7 +60,7 @@ class Corpus:
 
 
 def load_corpus(settings: config.Data) -> Corpus:
-    """Read, or generate, what an experiment trains on; all but the test sets.
+    """Read, or generate, what an experiment trains on and is judged by, each file once.
 
     Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
     text by the tagger, so that a model sees the same kind of tags in training and afterwards.
@@ -74,7 +74,7 @@ def load_corpus(settings: config.Data) -> Corpus:
         >>> len(corpus.graphs.train), corpus.trees.train[0].graph is None
         (4, True)
     """
-    corpus = _loaded(settings, tests=False)
+    corpus = _loaded(settings)
     corpus = replace(corpus, trees=_limited(corpus.trees, settings.trees.limit))
     if settings.tags == "predicted":
         corpus = _tagged(corpus, settings.folds)
@@ -85,14 +85,12 @@ def load_corpus(settings: config.Data) -> Corpus:
     )
 
 
-def load_tests(settings: config.Data, tagger: Tagger | None, known: Corpus | None = None) -> Corpus:
-    """Read, or generate, what an experiment is judged by: development and test sets, without training text.
+def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
+    """Read, or generate, only what an experiment is judged by: development and test sets, without training text.
 
     Args:
         settings: Where the sentences come from.
         tagger: The one that came out of the training; `None` where the files' own columns are used.
-        known: What `load_corpus` gave, if it was called before. Its training and development sets are taken as they
-            are, and only the test sets are read.
 
     Example:
         >>> sizes = config.Synthetic(train=4, dev=2, test=3)
@@ -100,23 +98,16 @@ def load_tests(settings: config.Data, tagger: Tagger | None, known: Corpus | Non
         >>> len(corpus.graphs.train), len(corpus.graphs.dev), len(corpus.graphs.tests["ood"])
         (0, 2, 3)
     """
-    tasks = ("trees", "graphs", "labels")
-    unread: dict[str, object] = {"train": ()} if known is None else {"train": (), "dev": ""}
-    files = {task: getattr(settings, task).model_copy(update=unread) for task in tasks}
-    corpus = _loaded(settings.model_copy(update=files), tests=True)
-    corpus = corpus.apply(lambda part: replace(part, train=[], dev=part.dev if known is None else []))
-    if tagger is not None:
-        corpus = replace(corpus.apply(lambda part: part.apply(lambda some: _annotated(some, tagger))), tagger=tagger)
-    if known is None:
+    unread = {task: getattr(settings, task).model_copy(update={"train": ()}) for task in ("trees", "graphs", "labels")}
+    corpus = _loaded(settings.model_copy(update=unread))
+    corpus = corpus.apply(lambda part: replace(part, train=[]))
+    if tagger is None:
         return corpus
-    whole = {task: replace(getattr(known, task), tests=getattr(corpus, task).tests) for task in tasks}
-    return replace(corpus, **whole)
+    return replace(corpus.apply(lambda part: part.apply(lambda some: _annotated(some, tagger))), tagger=tagger)
 
 
-def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
-    corpus = _sentences(settings, tests)
-    if not tests:
-        corpus = corpus.apply(lambda part: replace(part, tests={}))
+def _loaded(settings: config.Data) -> Corpus:
+    corpus = _sentences(settings)
     # A model of trees does not look at graphs that stand beside them, and so on.
     return replace(
         corpus,
@@ -126,7 +117,7 @@ def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
     )
 
 
-def _sentences(settings: config.Data, tests: bool) -> Corpus:
+def _sentences(settings: config.Data) -> Corpus:
     match settings.source:
         case "synthetic":
             return _generate(settings.synthetic)
@@ -138,7 +129,7 @@ def _sentences(settings: config.Data, tests: bool) -> Corpus:
         case "files":
             _require(settings)
             seen: dict[tuple[Path, str], list[Sentence]] = {}
-            trees, graphs, labels = (_read(settings, files, tests, seen) for files in settings.tasks)
+            trees, graphs, labels = (_read(settings, files, seen) for files in settings.tasks)
             return Corpus(trees, graphs, labels)
 
 
@@ -159,7 +150,8 @@ def _tagged(corpus: Corpus, folds: int) -> Corpus:
             yield next(fresh) if twin is None else replace(sentence, tags=twin.tags, lemmas=twin.lemmas)
 
     def tag(part: Split) -> Split:
-        return Split(list(train(part.train)), _annotated(part.dev, tagger))
+        judged = replace(part, train=[]).apply(lambda some: _annotated(some, tagger))
+        return replace(judged, train=list(train(part.train)))
 
     return replace(corpus.apply(tag), tagger=tagger)
 
@@ -193,9 +185,7 @@ def _require(settings: config.Data) -> None:
                 raise FileNotFoundError(f"{path} is missing (looked for {name} in {start}). {hint}")
 
 
-def _read(
-    settings: config.Data, files: config.Files, tests: bool, seen: dict[tuple[Path, str], list[Sentence]]
-) -> Split:
+def _read(settings: config.Data, files: config.Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
     """The sentences of one task; those of files that another task has too are found among the seen."""
 
     def one(name: str, format: str) -> list[Sentence]:
@@ -210,7 +200,7 @@ def _read(
     return Split(
         some(files.train, files.train_format or files.format),
         some((files.dev,), files.format),
-        {name: some((file,), files.format) for name, file in files.tests.items()} if tests else {},
+        {name: some((file,), files.format) for name, file in files.tests.items()},
     )
 
 
