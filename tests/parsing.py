@@ -189,6 +189,19 @@ def gradient_at_the_scores(model: JointClassifier, batch: Batch) -> Tensor:
     return caught[0]
 
 
+def structures_read(model: JointClassifier, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """Where the structures that a classifier reads from now on are listed; not all could be computed a second time."""
+    read: list[Tensor] = []
+    classify = model._classify
+
+    def spy(batch: Batch, z: Tensor) -> Tensor:
+        read.append(z)
+        return classify(batch, z)
+
+    monkeypatch.setattr(model, "_classify", spy)
+    return read
+
+
 def batch_of(chosen: list[Sentence], vocab: Vocab, seeds: list[int] | None = None) -> Batch:
     """A batch of these sentences."""
     return collate([encode(sentence, vocab) for sentence in chosen], seeds)
