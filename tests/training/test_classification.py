@@ -242,12 +242,13 @@ def test_a_latent_parser_reads_no_data_of_its_own(structure: str) -> None:
 
 
 STOPPED = {
-    "spigot": ("spigot", {"training__share": 0.5}, 1),
-    "pipeline": ("pipeline", {}, 2),
+    "spigot": ("spigot", {"training__share": 0.5}, 2),
+    "pipeline": ("pipeline", {}, 3),
     "latent": ("spigot", LATENT, 1),
-    "latent trees": ("imle", {**LATENT, **TREES}, 2),
-    "bilstm": ("bilstm", {}, 2),
+    "latent trees": ("imle", {**LATENT, **TREES}, 1),
+    "bilstm": ("bilstm", {}, 1),
 }
+"""System, settings, and after how many steps it is stopped again; the last three have four steps in all."""
 
 
 @pytest.mark.parametrize("name", STOPPED)
