@@ -334,7 +334,7 @@ def test_each_file_is_read_once(data: Path, tmp_path: Path, monkeypatch: pytest.
     for k, part in enumerate(("train", "dev", "test")):
         write([replace(s, label=n % 2) for n, s in enumerate(sentences(4, seed=k))], data / f"{part}.jsonl")
     shared = {"train": ["train.jsonl"], "dev": "dev.jsonl", "tests": {"id": "test.jsonl"}}
-    tasks = {f"data__{task}": shared for task in ("trees", "graphs", "labels")}
+    tasks: dict[str, Any] = {f"data__{task}": shared for task in ("trees", "graphs", "labels")}
     list(train(classification(data__root=str(data), **tasks), tmp_path / "two"))
     assert opened == ["train.jsonl", "dev.jsonl", "test.jsonl"]
     kept = {part: list(read(tmp_path / "two" / f"gold.{part}.jsonl")) for part in ("train", "dev", "id")}
