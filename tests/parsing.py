@@ -117,6 +117,13 @@ def parser(system: str = "spigot", data: Corpus | None = None, **overrides: Any)
     return cast(ParsingSystem, build(experiment(system, **overrides), data or corpus()))
 
 
+def curly_parser() -> ParsingSystem:
+    """An untrained parser whose data have curly quotation marks, `cannot`, and hyphens within words."""
+    data, manner = corpus(), ("“", "do", "n’t", "cannot", "”", *["well-known"] * 20)
+    flat = Sentence(manner, heads=tuple(range(len(manner))), lemmas=manner, tags=("X",) * len(manner))
+    return parser("spigot", replace(data, trees=replace(data.trees, train=[*data.trees.train, flat])))
+
+
 def reviews(count: int, seed: int = 0, classes: tuple[int, ...] = (0, 1)) -> list[Sentence]:
     """Sentences without structure whose class is that of their first noun."""
 
@@ -180,6 +187,19 @@ def gradient_at_the_scores(model: JointClassifier, batch: Batch) -> Tensor:
         model.loss(batch, "classifier").sum().backward()
     model.zero_grad()
     return caught[0]
+
+
+def structures_read(model: JointClassifier, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """Where the structures that a classifier reads from now on are listed; not all could be computed a second time."""
+    read: list[Tensor] = []
+    classify = model._classify
+
+    def spy(batch: Batch, z: Tensor) -> Tensor:
+        read.append(z)
+        return classify(batch, z)
+
+    monkeypatch.setattr(model, "_classify", spy)
+    return read
 
 
 def batch_of(chosen: list[Sentence], vocab: Vocab, seeds: list[int] | None = None) -> Batch:

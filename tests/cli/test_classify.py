@@ -166,14 +166,15 @@ def test_parsers_take_text(trained, folder, tmp_path, capsys):
 
 
 def test_predict_with_given_trees(chains, gold_reader, folder, tmp_path, capsys):
-    """A classifier that reads chains shows them; one that reads gold trees needs some."""
+    """A classifier that reads chains shows them; one that reads gold trees needs some, and has not found them."""
     found = predicted(chains, folder / "gold.txt", tmp_path / "chains.jsonl")
     assert all(sentence.heads in (left_branching(len(sentence)), right_branching(len(sentence))) for sentence in found)
     gold = predicted(gold_reader, folder / "gold.conllu", tmp_path / "gold.jsonl")
-    assert [sentence.heads for sentence in gold] == [sentence.heads for sentence in GOLD]
-    assert all(sentence.probabilities is not None for sentence in gold)
-    out = tmp_path / "none.jsonl"
+    assert all(sentence.heads is None and sentence.probabilities is not None for sentence in gold)
     capsys.readouterr()
+    words = ["predict", gold_reader, folder / "gold.conllu", "-o", tmp_path / "gold.conllu", "--threads", "1"]
+    assert "has no syntactic parser, so there are no trees to write" in failure(capsys, *words)
+    out = tmp_path / "none.jsonl"
     assert "needs trees" in failure(capsys, "predict", gold_reader, folder / "gold.txt", "-o", out, "--threads", "1")
 
 

@@ -14,7 +14,10 @@ from spigot.data.formats import read
 from spigot.data.raw import detokenise, sentences
 from spigot.data.sentence import Sentence
 from spigot.models.parser import Parser
+from spigot.serve import Api
+from spigot.serve.systems import System
 from spigot.training import checkpoint
+from tests.parsing import curly_parser
 
 TEXT = 'The tailor didn\'t see Mr. Poe. "Why?"\n\nNobody  knows\nthat... Rivers move stones!\n'
 
@@ -252,3 +255,21 @@ def test_drawings_are_in_the_encoding_of_the_output_and_data_in_utf_8(
     assert found["text"].isascii()
     assert b"Naive" in found["text"]
     assert "Näive" in found["jsonl"].decode("utf-8")
+
+
+def test_the_command_the_page_and_python_give_the_same_answers(
+    monkeypatch: pytest.MonkeyPatch, trained: Path, text: Path, tmp_path: Path
+) -> None:
+    """Also about data in another manner than that of the text."""
+    parser = curly_parser()
+    parser.model.double()
+    assert {form for s in parser.read(sentences(TEXT), plain=True) for form in s.forms} >= {"“", "n’t"}
+    expected = list(parser.parse_text(TEXT))
+    assert [s.forms for s in expected] == [s.forms for s in sentences(TEXT)]
+    monkeypatch.setattr(checkpoint, "load", lambda run: parser)
+    assert _parse(trained, text, "-o", tmp_path / "out.jsonl") == 0
+    command = [(s.forms, s.heads, s.graph) for s in read(tmp_path / "out.jsonl")]
+    assert command == [(s.forms, s.heads, s.graph) for s in expected]
+    with Api([System("curly", parser)]) as api:
+        page = [one["answers"][0] for one in api.parse({"text": TEXT})["sentences"]]
+    assert [(one["forms"], one["heads"]) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]

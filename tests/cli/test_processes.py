@@ -11,7 +11,8 @@ import torch
 from spigot import cli
 from spigot.training import checkpoint
 
-SETTINGS = ["--training.epochs", "1", "--syntax.loss", "crf", "--threads", "1"]
+# Few steps: what rounding does to two trainings grows with their number.
+SETTINGS = ["--training.epochs", "1", "--syntax.loss", "crf", "--data.synthetic.train", "10", "--threads", "1"]
 
 
 def test_two_processes_train_the_model_of_one(tiny, tmp_path, capsys):
@@ -37,7 +38,7 @@ def test_two_processes_train_the_model_of_one(tiny, tmp_path, capsys):
         [json.loads(line) for line in (run / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
         for run in (one, two)
     ]
-    assert len(logs[0]) == len(logs[1]) == 24
+    assert len(logs[0]) == len(logs[1]) == 9
     for mine, theirs in zip(*logs, strict=True):
         for name in ("phase", "epoch", "step", "task", "sentences", "tokens"):
             assert mine[name] == theirs[name]

@@ -1,7 +1,6 @@
 """A training that is killed and resumed ends like one that was not."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -11,19 +10,16 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.config import load_config
 from spigot.training import checkpoint
+from spigot.training.run import resume, train
+from tests.cli import stopping
 
-# The state is saved after every step, so that there is much to interrupt.
-SETTINGS = [
-    "--system",
-    "pipeline",
-    "--training.pretrain",
-    "2",
-    "--training.epochs",
-    "3",
-    "--training.save_seconds",
-    "0",
-]
+# Nine steps, three of each phase, each of which is saved: the ends of epochs and of phases are where states are most
+# easily lost.
+SIZES = {"data.synthetic.train": 10, "data.synthetic.dev": 3, "data.synthetic.test": 3}
+TINY = {"system": "pipeline", "training.pretrain": 1, "training.epochs": 1, "training.save_seconds": 0, **SIZES}
+STEPS = 9
 KEPT = [
     "model.safetensors",
     "scores.json",
@@ -31,118 +27,73 @@ KEPT = [
     "config.toml",
     "predictions.ood.sdp",
     "predictions.ood.conllu",
+    "steps.jsonl",
 ]
 
 
 def start(*words: str | Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "spigot", "train", *map(str, words), "--threads", "1"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *map(str, words), "--threads", "1"]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def place(run: Path) -> tuple[int, int, int] | None:
+def place(run: Path) -> tuple[int, int, int]:
     """How far the saved state has come."""
-    if not (run / checkpoint.STATE).exists():
-        return None
     about = checkpoint.read_tensors(run / checkpoint.STATE)[1]
     return about["phase"], about["epoch"], about["step"]
 
 
-def wait_for_steps(process: "subprocess.Popen[str]", run: Path, more: int) -> None:
-    """Until the state was saved about so many times more, or the process has ended."""
-
-    def saved() -> int:
-        try:
-            return (run / checkpoint.STATE).stat().st_mtime_ns
-        except FileNotFoundError:
-            return 0
-
-    seen, deadline = {saved()}, time.monotonic() + 120
-    while len(seen) <= more and process.poll() is None:
-        assert time.monotonic() < deadline, "the training does not get on"
-        time.sleep(0.005)
-        seen.add(saved())
-
-
-def test_killed_again_and_again(tiny, tmp_path, capsys):
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert cli.main(["train", str(tiny), "--out", str(whole), *SETTINGS, "--threads", "1"]) == 0
-    moments = random.Random(0)
-    places = []
-    for number, how in enumerate((signal.SIGKILL, signal.SIGINT, signal.SIGTERM)):
-        words = ["--resume", broken] if number else [tiny, "--out", broken, *SETTINGS]
-        with start(*words) as process:
-            wait_for_steps(process, broken, moments.randrange(2, 10))
-            time.sleep(moments.random() * 0.02)
-            process.send_signal(how)
-            _, err = process.communicate(timeout=120)
-        if how == signal.SIGKILL:
-            assert process.returncode == -signal.SIGKILL
-        else:
-            assert process.returncode == 130
-            assert err.endswith(f"spigot: interrupted; go on with: spigot train --resume {broken}\n")
-        places.append(place(broken))
-        assert not (broken / "scores.json").exists()
-    assert places == sorted(places)
-    assert len(set(places)) == 3
-    capsys.readouterr()
-    assert cli.main(["train", "--resume", str(broken), "--threads", "1"]) == 0
-    for name in KEPT:
-        assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
-    assert (broken / "steps.jsonl").read_bytes() == (whole / "steps.jsonl").read_bytes()
-    assert {path.name for path in broken.iterdir()} == {path.name for path in whole.iterdir()}
-
-
-@pytest.mark.parametrize("after", [8, 24, 25])
-def test_stopped_after_any_step(after, tiny, tmp_path, whole_by_steps):
-    """Ends of epochs and of phases are where states are most easily lost. No process is needed to stop there."""
-    from spigot.config import load_config
-    from spigot.training.run import resume, train
-
-    run = tmp_path / "run"
-    config = load_config(tiny, {"system": "pipeline", "training.pretrain": 2, "training.save_seconds": 0})
-    steps = train(config, run)
-    for _ in range(after):
-        next(steps)
-    steps.close()  # like a crash: nothing more is saved
-    for _ in resume(run):
-        pass
-    for name in (*KEPT, "steps.jsonl"):
-        assert (run / name).read_bytes() == (whole_by_steps / name).read_bytes(), name
-
-
 @pytest.fixture(scope="module")
-def whole_by_steps(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The run of `test_stopped_after_any_step` without a stop."""
-    from spigot.config import load_config
-    from spigot.training.run import train
-
+def whole(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run without a stop."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    config = load_config(tiny, {"system": "pipeline", "training.pretrain": 2, "training.save_seconds": 0})
-    assert len(list(train(config, run))) == 40
+    assert len(list(train(load_config(tiny, TINY), run))) == STEPS
     return run
 
 
-def test_a_model_file_newer_than_the_state_does_no_harm(tiny, tmp_path, whole_by_steps):
-    """A crash between the two leaves the model of a later step."""
-    from spigot.config import load_config
-    from spigot.training.run import resume, train
+def test_killed_and_interrupted(tiny, tmp_path, whole):
+    broken, marker = tmp_path / "broken", tmp_path / "marker"
+    settings = [word for name, value in TINY.items() for word in (f"--{name}", str(value))]
+    with start(stopping.__file__, "kill", "3", marker, "train", tiny, "--out", broken, *settings) as process:
+        _, err = process.communicate(timeout=200)
+    assert process.returncode == -signal.SIGKILL, err
+    killed = place(broken)
+    assert killed == (0, 0, 2)  # the third step is lost
+    with start(stopping.__file__, "hold", "3", marker, "train", "--resume", broken) as process:
+        deadline = time.monotonic() + 200
+        while not marker.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=200)
+    assert process.returncode == 130, err
+    assert err.endswith(f"spigot: interrupted; go on with: spigot train --resume {broken}\n")
+    assert place(broken) > killed
+    assert not (broken / "scores.json").exists()
+    assert cli.main(["train", "--resume", str(broken), "--threads", "1"]) == 0
+    for name in KEPT:
+        assert (broken / name).read_bytes() == (whole / name).read_bytes(), name
+    assert {path.name for path in broken.iterdir()} == {path.name for path in whole.iterdir()}
 
+
+@pytest.mark.parametrize("after", [3, 6, 7])
+def test_stopped_after_any_step(after, tiny, tmp_path, whole):
+    """No process is needed to stop there."""
     run = tmp_path / "run"
-    config = load_config(tiny, {"system": "pipeline", "training.pretrain": 2, "training.save_seconds": 0})
-    steps = train(config, run)
-    for _ in range(24):  # the end of the syntactic parser's training
+    steps = train(load_config(tiny, TINY), run)
+    for _ in range(after):
         next(steps)
-    steps.close()
-    (run / "model.safetensors").write_bytes((whole_by_steps / "model.safetensors").read_bytes())
-    for _ in resume(run):
-        pass
-    assert (run / "model.safetensors").read_bytes() == (whole_by_steps / "model.safetensors").read_bytes()
+    steps.close()  # like a crash: nothing more is saved
+    if after == 6:  # a crash between the two may leave the model of a later step than that of the state
+        (run / "model.safetensors").write_bytes((whole / "model.safetensors").read_bytes())
+    assert len(list(resume(run))) == STEPS - after
+    for name in KEPT:
+        assert (run / name).read_bytes() == (whole / name).read_bytes(), name
 
 
 def test_killed_before_the_first_step(tiny, tmp_path):
     run = tmp_path / "run"
-    with start(tiny, "--out", run) as process:
+    with start("-m", "spigot", "train", tiny, "--out", run) as process:
         process.kill()
     assert cli.main(["train", "--resume", str(run)]) == 1
-    assert cli.main(["train", str(tiny), "--out", str(run), "--training.epochs", "1", "--threads", "1"]) == 0
+    settings = [word for name, value in SIZES.items() for word in (f"--{name}", str(value))]
+    assert cli.main(["train", str(tiny), "--out", str(run), "--training.epochs", "1", "--threads", "1", *settings]) == 0

@@ -19,6 +19,7 @@ from spigot.config import Config
 from spigot.experiments import sweep_trials
 from spigot.experiments.sweep import Trial
 from spigot.experiments.sweep_results import Result
+from tests.cli import stopping
 from tests.sweeping import stand_in
 
 
@@ -175,18 +176,21 @@ def test_time_left():
 
 
 @pytest.mark.slow
-def test_a_real_trial_is_interrupted_and_goes_on(tiny, tmp_path, capsys, request):
-    out = tmp_path / "out"
-    run = out / "epochs=3,seed=0"
-    words = ["sweep", str(tiny), "--over", "training.epochs=3", "--training.save_seconds", "0", "--out", str(out)]
-    words += ["--semantics.pruning.learned", "false", "--json"]
+def test_a_real_trial_is_interrupted_and_goes_on(tiny, tmp_path, capsys, request, monkeypatch):
+    out, marker = tmp_path / "out", tmp_path / "marker"
+    run = out / "epochs=2,seed=0"
+    words = ["sweep", str(tiny), "--over", "training.epochs=2", "--training.save_seconds", "0", "--out", str(out)]
+    words += ["--semantics.pruning.learned", "false", "--data.synthetic.train", "8", "--json"]
+    command = [sys.executable, stopping.__file__, "hold", "2", str(marker), "train"]
+    patient = functools.partial(sweep_trials.run_trials, command=command, pause=0.05)
+    monkeypatch.setattr(sweep_trials, "run_trials", patient)
     # Whoever runs the tests in the background may have the signal ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
 
     def interrupt() -> None:
-        deadline = time.monotonic() + 120
-        while not (run / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        deadline = time.monotonic() + 200
+        while not marker.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -203,7 +207,7 @@ def test_a_real_trial_is_interrupted_and_goes_on(tiny, tmp_path, capsys, request
     steps = (run / "steps.jsonl").read_text(encoding="utf-8")
     assert cli.main(words) == 0
     printed = capsys.readouterr()
-    assert "epochs=3,seed=0: goes on" in printed.err
+    assert f"{run.name}: goes on" in printed.err
     assert (run / "steps.jsonl").read_text(encoding="utf-8").startswith(steps)
     (trial,) = json.loads(printed.out)["trials"]
     assert (trial["status"], trial["measure"]) == ("finished", "LF")

@@ -201,7 +201,8 @@ def test_every_joint_system_trains(system, tiny, tmp_path, capsys):
 def test_the_pipeline_pretrains_and_freezes_its_parser(tiny, tmp_path, capsys):
     out = tmp_path / "run"
     words = ["train", str(tiny), "--system", "pipeline", "--out", str(out), "--training.pretrain", "2"]
-    assert cli.main([*words, "--training.epochs", "2", "--threads", "1"]) == 0
+    sizes = ["--data.synthetic.train", "10", "--data.synthetic.test", "2"]
+    assert cli.main([*words, "--training.epochs", "2", "--threads", "1", *sizes]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == [
         "pruner 1/1",

@@ -45,9 +45,9 @@ def test_files_are_read_by_task(folder: Path) -> None:
     assert len(corpus.trees.dev) == len(corpus.graphs.dev) == len(DEV)
     assert all(s.graph is None for s in (*corpus.trees.train, *corpus.trees.dev))
     assert corpus.tagger is None
-    assert corpus.graphs.tests == {}
     judged = load_tests(settings(folder), None)
-    assert judged.graphs.train == []
+    assert judged.graphs == replace(corpus.graphs, train=[])
+    assert judged.trees == replace(corpus.trees, train=[])
     assert judged.graphs.dev == corpus.graphs.dev
     assert [s.graph and s.graph.arcs for s in judged.graphs.tests["id"]] == [s.graph and s.graph.arcs for s in DEV]
 
@@ -57,6 +57,7 @@ def test_what_a_system_is_judged_by_is_tagged_by_its_own_tagger(folder: Path) ->
     judged = load_tests(settings(folder, tags="predicted", folds=3), corpus.tagger)
     assert judged.trees.dev == corpus.trees.dev
     assert judged.graphs.dev == corpus.graphs.dev == judged.graphs.tests["id"]
+    assert corpus.graphs.tests == judged.graphs.tests
 
 
 def test_several_training_files_follow_each_other(folder: Path) -> None:
@@ -158,7 +159,7 @@ def test_the_synthetic_corpus_has_its_sizes_and_no_overlap() -> None:
     assert not {s.forms for s in corpus.graphs.train} & {s.forms for s in corpus.graphs.dev}
     assert corpus == load_corpus(data)
     assert judged.labels.dev == corpus.labels.dev
-    assert corpus.labels.tests == {}
+    assert judged.labels.tests == corpus.labels.tests
     assert all(s.label in (0, 1) and s.graph is None for s in corpus.labels.train)
 
 

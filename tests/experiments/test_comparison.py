@@ -40,7 +40,7 @@ def step(phase, **more):
     with (run / "steps.jsonl").open("a") as steps:
         steps.write(json.dumps({**values, "tokens": 9, "dev": None, "is_best": False, **more}) + "\\n")
 def wait(condition):
-    for _ in range(1000):
+    for _ in range(12000):
         if condition():
             return
         time.sleep(0.01)

@@ -10,7 +10,8 @@ from torch import Tensor
 import spigot
 from spigot.config import SYSTEMS
 from spigot.data.batch import Batch
-from spigot.models.joint import JointParser, estimator
+from spigot.models.estimators import ESTIMATORS, estimator
+from spigot.models.joint import JointParser
 from spigot.models.semantics import SemanticParser
 from tests.parsing import ALL_SYSTEMS, batch_of, corpus, experiment, parser
 
@@ -188,6 +189,16 @@ def test_each_system_has_its_estimator() -> None:
     assert JointParser(experiment("spigot", estimator__polytope="hull"), parser().vocab).estimator == spigot.Spigot(
         1.0, spigot.ConvexHull(spigot.ProjectiveTrees(single_root=True))
     )
+
+
+def test_a_system_without_an_estimator_is_refused() -> None:
+    """It used to be trained without a word as a pipeline."""
+    assert set(ESTIMATORS) == {*SYSTEMS["parsing"], *SYSTEMS["classification"]}
+    unknown = experiment("spigot").model_copy(update={"system": "spigott"})
+    with pytest.raises(ValueError, match=r"system = 'spigott' stands for no estimator; choose one of neurboparser, "):
+        estimator(unknown)
+    with pytest.raises(ValueError, match="spigott"):
+        JointParser(unknown, parser().vocab)
 
 
 def test_the_semantic_parser_is_wider_with_heads() -> None:

@@ -26,6 +26,7 @@ from tests.parsing import (
     reviews,
     scores_and_loss,
     sentences,
+    structures_read,
 )
 
 DATA = review_corpus()
@@ -58,8 +59,14 @@ def reached(module: nn.Module | None) -> set[str]:
 @pytest.mark.parametrize("structure", ["graphs", "projective"])
 @pytest.mark.parametrize("system", CLASSIFIERS)
 def test_what_the_end_task_trains(system: str, structure: str) -> None:
-    """The classifier always; the parser unless it is frozen or absent; the pruner never."""
-    model, batch = joint(system, **OTHER[structure])
+    """The classifier always; the parser unless it is frozen or absent; the pruner never.
+
+    Some estimators have no gradient where a shift of the scores, or noise, changes no decision; and noise follows the
+    bits of the scores, which are others on another processor. A strength this large crosses every margin, so that a
+    sample has no gradient only if it is the very structure that the end task likes best: one of dozens for each of four
+    sentences and ten samples.
+    """
+    model, batch = joint(system, estimator__strength=1e4, estimator__samples=10, **OTHER[structure])
     loss = model.loss(batch, "classifier")
     assert loss.shape == (4,)
     loss.sum().backward()
@@ -221,16 +228,18 @@ def test_answers_do_not_depend_on_the_batch(system: str) -> None:
 
 @pytest.mark.parametrize("system", ["sparsemap", "perturbed", "attention"])
 @pytest.mark.parametrize("settings", [TREES, {"semantics__determinism": False}], ids=["trees", "graphs"])
-def test_what_is_shown_is_a_structure_also_where_a_soft_one_was_read(system: str, settings: dict[str, Any]) -> None:
+def test_what_is_shown_is_a_structure_also_where_a_soft_one_was_read(
+    system: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, batch = joint(system, estimator__samples=5, **settings)
+    read = structures_read(model, monkeypatch)
     answer = model.parse(replace(batch, seeds=None))
     shown = answer.tree if model.syntax is not None else answer.graph
     scores, mask, _ = scores_and_loss(model, replace(batch, seeds=None))
     structure = parser_of(model).structure
     assert shown is not None
     assert torch.equal(shown, structure.argmax(scores, mask))  # pyright: ignore
-    soft = model.structure(replace(batch, seeds=None))
-    assert soft is not None
+    (soft,) = read
     assert not torch.equal(soft, shown)
     assert answer.probabilities is not None
     torch.testing.assert_close(answer.probabilities, model._classify(replace(batch, seeds=None), soft).softmax(-1))
@@ -246,11 +255,11 @@ def test_trees_that_are_not_learned_need_no_parser(kind: str, system: str) -> No
     labelled = [replace(sentence, label=k % 2) for k, sentence in enumerate(sentences(3))]
     model.loss(batch_of(labelled, whole.vocab, [1, 2, 3]), "classifier").sum().backward()
     found = list(whole.parse(labelled))
-    if kind == "gold":
-        assert [s.heads for s in found] == [s.heads for s in labelled]
     if kind == "right":
         assert [s.heads for s in found] == [tuple(range(len(s))) for s in labelled]
-    assert all(s.heads is not None and s.label in (0, 1) for s in found)
+    assert all((s.heads is None) == (kind == "gold") for s in found)  # the right trees are read, and not found
+    assert whole.gives == (("label",) if kind == "gold" else ("heads", "label"))
+    assert all(s.label in (0, 1) for s in found)
 
 
 def test_gold_trees_are_shown_to_no_other_system() -> None:

@@ -12,7 +12,8 @@ from torch import Tensor
 import spigot
 from spigot.config import make_config
 from spigot.data.batch import Batch
-from spigot.models.joint import JointClassifier, estimator
+from spigot.models.estimators import estimator
+from spigot.models.joint import JointClassifier
 from spigot.training.loop import phases
 from tests.parsing import (
     CLASSIFIERS,

@@ -10,7 +10,8 @@ from torch import nn
 
 import spigot
 from spigot.config import Config, make_config
-from spigot.models.joint import JointParser, estimator
+from spigot.models.estimators import estimator
+from spigot.models.joint import JointParser
 from spigot.training.loop import phases
 from tests.parsing import ParsingSystem, batch_of, corpus, experiment, parser
 

@@ -10,7 +10,7 @@ from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagger import Tagger
 from spigot.models import parser as module
 from spigot.models.parser import Parser
-from tests.parsing import ALL_SYSTEMS, corpus, of_lengths, parser, sentences
+from tests.parsing import ALL_SYSTEMS, classifier, corpus, curly_parser, of_lengths, parser, sentences
 
 DATA = corpus()
 SYSTEM = parser("spigot", DATA, semantics__pruning__learned=False)
@@ -57,6 +57,25 @@ def test_what_is_annotated_is_not_looked_at() -> None:
     for answer, other in zip(answers, SYSTEM.parse(wrong), strict=True):
         assert (answer.heads, answer.graph) == (other.heads, other.graph)
         assert other.relations is None
+
+
+@pytest.mark.parametrize(
+    "whole", [SYSTEM, parser("neurboparser", DATA), classifier("bilstm"), classifier(classifier__structure="gold")]
+)
+def test_nothing_that_was_annotated_is_handed_back(whole: Parser) -> None:
+    given = [
+        replace(s, relations=("x",) * len(s), graph=Graph.of([Arc(1, 2, "XX")], [1]), label=7, probabilities=(0.5, 0.5))
+        for s in sentences(4, seed=9)
+    ]
+    for sentence, answer in zip(given, whole.parse(given), strict=True):
+        kinds = ("heads", "graph", "label")
+        assert tuple(kind for kind in kinds if getattr(answer, kind) is not None) == whole.gives
+        assert answer.relations is None
+        assert (answer.probabilities is not None) == whole.classifies
+        assert answer.label != 7
+        assert answer.graph != sentence.graph
+        kept = ("forms", "tags", "lemmas", "id", "source")
+        assert [getattr(answer, name) for name in kept] == [getattr(sentence, name) for name in kept]
 
 
 def test_the_answer_does_not_depend_on_the_company() -> None:
@@ -113,3 +132,29 @@ def test_senses_are_not_copied_from_the_gold_graph() -> None:
     found = next(SYSTEM.parse([given]))
     assert found.graph is not None
     assert found.graph.frames == ()
+
+
+def test_text_is_cut_and_read_in_the_manner_of_the_training_data() -> None:
+    whole = curly_parser()
+    whole.model.double()
+    tagged = Parser(whole.config, whole.vocab, whole.model, Tagger.train(DATA.trees.train))
+    text = 'The far-off dog cannot see. "Do n\'t!"'
+    forms = [("The", "far-off", "dog", "cannot", "see", "."), ('"', "Do", "n't", "!", '"')]
+    found = list(tagged.parse_text(text))
+    assert [sentence.forms for sentence in found] == forms  # as they are written
+    assert list(tagged.parse_text(iter(text))) == found  # in pieces of any size
+    spelt = list(tagged.parse(map(Sentence, [forms[0], ("“", "Do", "n’t", "!", "”")])))
+    assert tagged.read([Sentence(forms[1])], plain=True)[0].forms == spelt[1].forms
+    for answer, other in zip(found, spelt, strict=True):
+        assert (answer.heads, answer.graph, answer.tags) == (other.heads, other.graph, other.tags)
+    assert found[1].lemmas == ('"', "do", "n't", "!", '"')
+    assert [s.forms for s in tagged.parse_text("far - off .\nbut-so .", lines=True, tokenised=True)] == [
+        ("far", "-", "off", "."),
+        ("but-so", "."),
+    ]
+    assert list(tagged.parse_text("")) == []
+
+
+def test_text_has_no_right_trees() -> None:
+    with pytest.raises(ValueError, match="plain text has none"):
+        classifier(classifier__structure="gold").parse_text("Rain fell.")

@@ -37,7 +37,7 @@ class Browser:
 
     def until(self, condition: Callable[[], _Found], what: str) -> _Found:
         """Wait until something is so."""
-        end = time.monotonic() + 15
+        end = time.monotonic() + 60
         while not (found := condition()):
             assert time.monotonic() < end, f"{what}; the page says: {self.text('body')[:2000]}"
             time.sleep(0.005)

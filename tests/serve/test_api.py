@@ -16,7 +16,7 @@ from spigot.models.inspection import inspect
 from spigot.serve import Api, Refused, System, open_systems
 from spigot.serve.examples import known_sentences
 from spigot.serve.query import read_json, read_query
-from tests.parsing import corpus, parser
+from tests.parsing import curly_parser
 from tests.serve.conftest import LIMITS
 
 WORDS = ["The", "cat", "sees", "the", "dog", "here"]
@@ -306,10 +306,7 @@ def test_constraints_of_the_library_are_what_is_asked(systems):
 
 
 def test_text_is_cut_as_the_first_system_knows_it_and_told_to_each_in_its_own_spelling(systems):
-    data = corpus()
-    manner = ("“", "do", "n’t", "”", *["well-known"] * 20)
-    flat = Sentence(manner, heads=tuple(range(len(manner))), lemmas=manner, tags=("X",) * len(manner))
-    curly = System("curly", parser("spigot", replace(data, trees=replace(data.trees, train=[*data.trees.train, flat]))))
+    curly = System("curly", curly_parser())
     text = "The dog's \"far-off\" cat doesn't see."
     whole, cut = (next(s.forms for s in sentences(text, hyphens=hyphens)) for hyphens in (False, True))
     assert "far-off" in whole

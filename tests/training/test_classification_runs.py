@@ -1,4 +1,4 @@
-"""Classifiers in folders, with parsers from other folders, and on two processes."""
+"""Classifiers in folders, with parsers from other folders."""
 
 import itertools
 import json
@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
-from torch import Tensor
-from torch.multiprocessing.spawn import spawn
 
 from spigot.config import Config
 from spigot.data.corpus import load_corpus
@@ -193,33 +190,3 @@ def test_a_run_goes_on_with_the_data_it_was_begun_with(data: Path, tmp_path: Pat
     write(reviews(9, 3), data / "train.jsonl")
     with pytest.raises(ValueError, match=r"The training data have \d+ words, and had \d+ when"):
         next(resume(tmp_path / "other"))
-
-
-def trained() -> list[Tensor]:
-    """Joint and latent trainings in float64; batches of three out of four leave one of one sentence."""
-    found: list[Tensor] = []
-    corpus = review_corpus(train=4, dev=2)
-    for settings in ({"training__share": 0.5, "semantics__pruning__learned": False}, {**LATENT, **TREES}):
-        system = classifier("spigot", corpus, training__batch=3, training__epochs=2, **settings)
-        system.model.double()
-        losses = [step.loss for step in Trainer(system, corpus).steps()]
-        found += [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
-    return found
-
-
-def worker(number: int, folder: str) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=2)
-    try:
-        torch.save(trained(), Path(folder) / f"{number}.pt")
-    finally:
-        dist.destroy_process_group()
-
-
-@pytest.mark.slow
-def test_two_processes_train_the_classifier_that_one_does(tmp_path: Path) -> None:
-    spawn(worker, (str(tmp_path),), nprocs=2)
-    both = [torch.load(tmp_path / f"{number}.pt") for number in (0, 1)]
-    for one, other, expected in zip(*both, trained(), strict=True):
-        torch.testing.assert_close(one, expected, rtol=1e-7, atol=1e-9)
-        assert torch.equal(one, other)

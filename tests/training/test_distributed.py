@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.multiprocessing.spawn import spawn
 
 from spigot.training.distributed import anyone, is_main, processes, rank, share, sum_gradients, total, wait
 from spigot.training.loop import Trainer
-from tests.parsing import corpus, parser
+from tests.parsing import classifier, corpus, parser, review_corpus
 
 GROUPS = [[5, 6, 7], [3], [1, 2]]  # the second leaves nothing for the other process
 
@@ -50,6 +51,19 @@ def trained() -> list[torch.Tensor]:
     return [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
 
 
+def trained_classifiers() -> list[torch.Tensor]:
+    """The same for joint and latent trainings of a classifier."""
+    found: list[torch.Tensor] = []
+    data = review_corpus(train=4, dev=2)
+    latent_trees: dict[str, Any] = {"classifier__latent": True, "classifier__structure": "trees"}
+    for settings in ({"training__share": 0.5, "semantics__pruning__learned": False}, latent_trees):
+        system = classifier("spigot", data, training__batch=3, training__epochs=2, **settings)
+        system.model.double()
+        losses = [step.loss for step in Trainer(system, data).steps()]
+        found += [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
+    return found
+
+
 def worker(number: int, folder: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=number, world_size=2)
@@ -60,7 +74,7 @@ def worker(number: int, folder: str) -> None:
         assert not anyone(False)
         with processes():  # joined already
             wait()
-        torch.save((gradients(), trained()), Path(folder) / f"{number}.pt")
+        torch.save((gradients(), [*trained(), *trained_classifiers()]), Path(folder) / f"{number}.pt")
     finally:
         dist.destroy_process_group()
 
@@ -84,8 +98,8 @@ def test_gradients_are_summed_also_where_one_process_has_none(both: list[tuple])
 
 
 @pytest.mark.slow
-def test_two_processes_train_the_model_that_one_does(both: list[tuple]) -> None:
-    expected = trained()
+def test_two_processes_train_the_models_that_one_does(both: list[tuple]) -> None:
+    expected = [*trained(), *trained_classifiers()]
     for _, found in both:
         for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9)

@@ -3,7 +3,9 @@
 import itertools
 import json
 import signal
+import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,14 @@ from safetensors.torch import load_file
 
 from spigot.config import Config
 from spigot.data.formats import read, write
+from spigot.data.sentence import Sentence
 from spigot.evaluation.metrics import score_graphs
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.checkpoint import load, read_config, read_tensors, write_tensors
 from spigot.training.loop import Diverged
 from spigot.training.run import build, resume, train
-from tests.parsing import experiment, parser, sentences
+from tests.parsing import classification, experiment, parser, sentences
 
 
 @pytest.fixture
@@ -312,3 +315,28 @@ def test_without_development_data_a_run_ends_all_the_same(data: Path, tmp_path: 
     files = {f"data__{task}": {"train": [f"train.{end}"]} for task, end in (("trees", "conllu"), ("graphs", "sdp"))}
     list(train(experiment("ste", data__root=str(data), **files), tmp_path / "run"))
     assert list(load(tmp_path / "run").parse(sentences(2)))
+
+
+def test_each_file_is_read_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first step to the scores; also a file that several tasks share."""
+    opened: list[str] = []
+
+    def counted(path: Path, *options: Any) -> Iterator[Sentence]:
+        opened.append(path.name)
+        return read(path, *options)
+
+    for module in list(sys.modules.values()):
+        if module.__name__.startswith("spigot.") and getattr(module, "read", None) is read:
+            monkeypatch.setattr(module, "read", counted)
+    list(train(config(data, data__tags="predicted", data__folds=2), tmp_path / "one"))
+    assert sorted(opened) == sorted(f"{part}.{end}" for part in ("train", "dev", "test") for end in ("conllu", "sdp"))
+    opened.clear()
+    for k, part in enumerate(("train", "dev", "test")):
+        write([replace(s, label=n % 2) for n, s in enumerate(sentences(4, seed=k))], data / f"{part}.jsonl")
+    shared = {"train": ["train.jsonl"], "dev": "dev.jsonl", "tests": {"id": "test.jsonl"}}
+    tasks: dict[str, Any] = {f"data__{task}": shared for task in ("trees", "graphs", "labels")}
+    list(train(classification(data__root=str(data), **tasks), tmp_path / "two"))
+    assert opened == ["train.jsonl", "dev.jsonl", "test.jsonl"]
+    kept = {part: list(read(tmp_path / "two" / f"gold.{part}.jsonl")) for part in ("train", "dev", "id")}
+    assert [len(some) for some in kept.values()] == [4, 4, 4]
+    assert all(sentence.heads is not None for some in kept.values() for sentence in some)

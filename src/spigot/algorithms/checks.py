@@ -59,17 +59,21 @@ def nan_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], what: s
     return ValueError(f"{what} of {instance_name(index, batch)} are NaN at part [{where}], which the mask says exists.")
 
 
-def headless_error(index: int, batch: tuple[int, ...], word: int) -> ValueError:
+class NoStructureError(ValueError):
+    """The mask leaves no structure at all; whoever asks whether there is one catches this and nothing wider."""
+
+
+def headless_error(index: int, batch: tuple[int, ...], word: int) -> NoStructureError:
     """A word that exists without any possible head."""
-    return ValueError(
+    return NoStructureError(
         f"word {word} of {instance_name(index, batch)} exists but the mask leaves it no possible head; unmask an arc "
         "into it, or mask its whole row and column if it is padding."
     )
 
 
-def impossible_error(index: int, batch: tuple[int, ...], structure: str) -> ValueError:
+def impossible_error(index: int, batch: tuple[int, ...], structure: str) -> NoStructureError:
     """A mask that leaves no structure although every word has a head."""
-    return ValueError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more arcs.")
+    return NoStructureError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more arcs.")
 
 
 def infinite_error(index: int, batch: tuple[int, ...], what: str = "points") -> ValueError:

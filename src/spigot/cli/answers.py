@@ -218,7 +218,7 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
         >>> found.heads is None, found.graph is None            # it has no syntactic parser
         (True, False)
     """
-    found = parser.parse(map(parser.visible, gold), tagged=tagged)
+    found = parser.parse(gold, tagged=tagged)
     sentences = progress(found, "parsing", total=len(gold))
     if "heads" in parser.finds:
         return list(sentences)

@@ -158,8 +158,7 @@ _TASKS = ("trees", "graphs", "labels")
 
 
 def _parsed(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
-    plain = map(parser.visible, sentences)
-    return list(progress(parser.parse(plain, tagged=tagged), "parsing", total=len(sentences)))
+    return list(progress(parser.parse(sentences, tagged=tagged), "parsing", total=len(sentences)))
 
 
 def _certainty(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool) -> Certainty:

@@ -13,11 +13,9 @@ import cyclopts
 from spigot.cli.answers import KINDS, Enhanced
 from spigot.cli.console import Flag, listed, progress, say, use_threads
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
-from spigot.data.conventions import Conventions
 from spigot.data.decoding import Errors
 from spigot.data.files import require, written
 from spigot.data.formats import FORMATS, guess
-from spigot.data.raw import Splitter
 from spigot.data.reading import Reader
 from spigot.data.sentence import Sentence
 from spigot.data.spacing import with_text
@@ -93,10 +91,9 @@ def parse(
     if parser.misses_tags:
         say(f"{run} was trained on the tags of its files, and has no tagger for plain text, so it does without tags.")
 
-    conventions = Conventions.of(parser.vocab)
     if STREAM in sources and sys.stdin.isatty():
         say("Reading from the keyboard; a full stop or a blank line ends a sentence, and Ctrl-D the text.")
-    splitter = Splitter(one_per_line, tokenised, conventions.hyphens, conventions.cannot)
+    splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
     streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
     reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
     dropped = {field: None for field in KINDS if field not in kept}
@@ -107,7 +104,7 @@ def parse(
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
         for batch in reader if quiet else progress(reader, "classifying" if parser.classifies else "parsing"):
-            for sentence in conventions.through(parser.parse, batch):
+            for sentence in parser.parse(batch, plain=True):
                 write(replace(sentence, **dropped))
                 words += len(sentence)
                 number += 1

@@ -56,11 +56,12 @@ def predict(
     Text comes in with a sentence on each line and spaces between words: echo "a fine film ." | spigot predict RUN -
     -o - --format text. What is missing, tags and lemmas, the system finds itself.
 
-    JSON lines get everything: the class, the probability of each class, and the tree or graph that was used. SDP gets
-    the graph. CoNLL-X and CoNLL-U get the tree in the column of heads; relations are not predicted, so that column is
+    JSON lines get everything: the class, the probability of each class, and the tree or graph inside. SDP gets the
+    graph. CoNLL-X and CoNLL-U get the tree in the column of heads; relations are not predicted, so that column is
     left open (_), and so is the enhanced column unless --graph puts the graph there. A labelled file (.tsv) gets the
-    class, a tab and the text. Annotation that FILE has is neither looked at nor kept; tags and lemmas are kept where
-    FILE has them. FILE may be of any size: only some two thousand sentences are in memory at a time.
+    class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees that a
+    classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may be of
+    any size: only some two thousand sentences are in memory at a time.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def predict(
 
     def found() -> Iterator[Sentence]:
         nonlocal words
-        for sentence in parser.parse(map(parser.visible, itertools.chain(first, sentences))):
+        for sentence in parser.parse(itertools.chain(first, sentences)):
             words += len(sentence)
             yield replace(sentence, **dropped)
 

@@ -5,13 +5,13 @@ that has never seen `"` or `n't` takes them for unknown words, wherever they sta
 which manner is its own.
 """
 
-import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from spigot.data.abbreviations import PREFIXES
+from spigot.data.raw import Splitter, sentences
 from spigot.data.sentence import Sentence
 from spigot.data.spacing import Spacing
 
@@ -28,8 +28,6 @@ _DOUBLE = ('"', "\u201c", "\u201d", "``", "''", "\u201e", "\u00ab", "\u00bb")
 _SINGLE = ("'", "\u2018", "\u2019", "`", "\u201a")
 _OPEN = dict.fromkeys(_DOUBLE, ("\u201c", "``", '"', "\u00ab")) | dict.fromkeys(_SINGLE, ("\u2018", "`", "'"))
 _SHUT = dict.fromkeys(_DOUBLE, ("\u201d", "''", '"', "\u00bb")) | dict.fromkeys(_SINGLE, ("\u2019", "'"))
-
-Parse = Callable[[Iterable[Sentence]], Iterable[Sentence]]
 
 
 @dataclass(frozen=True)
@@ -111,32 +109,30 @@ class Conventions:
             told.append(form if other is None else other.upper() if form.isupper() else other)
         return replace(sentence, forms=tuple(told))
 
-    def through(self, parse: Parse, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
-        """What a system says about sentences that are told to it in its own manner: their own words, its answers.
+    def splitter(self, *, lines: bool = False, tokenised: bool = False) -> Splitter:
+        """What cuts text that arrives piece by piece into sentences and words in this manner.
 
         Args:
-            parse: The system: gives a sentence for each, in order, as `Parser.parse` does.
-            sentences: The sentences as they are.
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
+        """
+        return Splitter(lines, tokenised, self.hyphens, self.cannot)
+
+    def sentences(
+        self, source: str | Iterable[str], *, lines: bool = False, tokenised: bool = False
+    ) -> Iterator[Sentence]:
+        """The sentences of a text, cut in this manner; see `spigot.data.raw.sentences`.
+
+        Args:
+            source: The text, or its pieces one after another.
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
 
         Example:
-            >>> conventions = Conventions(spellings={"n't": "n’t"})
-            >>> spelt = lambda given: (replace(one, lemmas=one.forms) for one in given)
-            >>> next(conventions.through(spelt, [Sentence(("Do", "n't"))]))
-            Sentence(forms=('Do', "n't"), lemmas=('Do', "n't"), tags=None, heads=None, relations=None, graph=None, \
-label=None, probabilities=None, id='', source=None)
+            >>> next(Conventions(hyphens=False).sentences("A well-made film.")).forms
+            ('A', 'well-made', 'film', '.')
         """
-        given, told = itertools.tee(sentences)
-        for answer, sentence in zip(parse(map(self.respell, told)), given, strict=True):
-            if answer.forms == sentence.forms:
-                yield answer
-                continue
-            lemmas = answer.lemmas
-            if lemmas is not None:
-                words = zip(sentence.forms, answer.forms, lemmas, strict=True)
-                lemmas = tuple(
-                    own.lower() if lemma == said.lower() != own.lower() else lemma for own, said, lemma in words
-                )
-            yield replace(answer, forms=sentence.forms, lemmas=lemmas)
+        return sentences(source, lines=lines, tokenised=tokenised, hyphens=self.hyphens, cannot=self.cannot)
 
 
 def _unseen(group: Iterable[str], usual: str | None, counts: Mapping[str, int]) -> dict[str, str]:

@@ -61,7 +61,7 @@ class Corpus:
 
 
 def load_corpus(settings: config.Data) -> Corpus:
-    """Read, or generate, what an experiment trains on; all but the test sets.
+    """Read, or generate, what an experiment trains on and is judged by, each file once.
 
     Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
     text by the tagger, so that a model sees the same kind of tags in training and afterwards.
@@ -75,7 +75,7 @@ def load_corpus(settings: config.Data) -> Corpus:
         >>> len(corpus.graphs.train), corpus.trees.train[0].graph is None
         (4, True)
     """
-    corpus = _loaded(settings, tests=False)
+    corpus = _loaded(settings)
     corpus = replace(corpus, trees=_limited(corpus.trees, settings.trees.limit))
     if settings.tags == "predicted":
         corpus = _tagged(corpus, settings.folds)
@@ -87,7 +87,7 @@ def load_corpus(settings: config.Data) -> Corpus:
 
 
 def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
-    """Read, or generate, what an experiment is judged by: development and test sets, without training text.
+    """Read, or generate, only what an experiment is judged by: development and test sets, without training text.
 
     Args:
         settings: Where the sentences come from.
@@ -100,17 +100,15 @@ def load_tests(settings: config.Data, tagger: Tagger | None) -> Corpus:
         (0, 2, 3)
     """
     unread = {task: getattr(settings, task).model_copy(update={"train": ()}) for task in ("trees", "graphs", "labels")}
-    corpus = _loaded(settings.model_copy(update=unread), tests=True)
+    corpus = _loaded(settings.model_copy(update=unread))
     corpus = corpus.apply(lambda part: replace(part, train=[]))
     if tagger is None:
         return corpus
     return replace(corpus.apply(lambda part: part.apply(lambda some: _annotated(some, tagger))), tagger=tagger)
 
 
-def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
-    corpus = _sentences(settings, tests)
-    if not tests:
-        corpus = corpus.apply(lambda part: replace(part, tests={}))
+def _loaded(settings: config.Data) -> Corpus:
+    corpus = _sentences(settings)
     # A model of trees does not look at graphs that stand beside them, and so on.
     return replace(
         corpus,
@@ -120,7 +118,7 @@ def _loaded(settings: config.Data, *, tests: bool) -> Corpus:
     )
 
 
-def _sentences(settings: config.Data, tests: bool) -> Corpus:
+def _sentences(settings: config.Data) -> Corpus:
     match settings.source:
         case "synthetic":
             return _generate(settings.synthetic)
@@ -131,7 +129,8 @@ def _sentences(settings: config.Data, tests: bool) -> Corpus:
             return Corpus(labels=Split(made.train, made.dev, {"id": made.test, "ood": made.ood}))
         case "files":
             _require(settings)
-            trees, graphs, labels = (_read(settings, files, tests) for files in settings.tasks)
+            seen: dict[tuple[Path, str], list[Sentence]] = {}
+            trees, graphs, labels = (_read(settings, files, seen) for files in settings.tasks)
             return Corpus(trees, graphs, labels)
 
 
@@ -152,7 +151,8 @@ def _tagged(corpus: Corpus, folds: int) -> Corpus:
             yield next(fresh) if twin is None else replace(sentence, tags=twin.tags, lemmas=twin.lemmas)
 
     def tag(part: Split) -> Split:
-        return Split(list(train(part.train)), _annotated(part.dev, tagger))
+        judged = replace(part, train=[]).apply(lambda some: _annotated(some, tagger))
+        return replace(judged, train=list(train(part.train)))
 
     return replace(corpus.apply(tag), tagger=tagger)
 
@@ -200,14 +200,22 @@ def _where_to_look(settings: config.Data, name: str) -> str:
     )
 
 
-def _read(settings: config.Data, files: config.Files, tests: bool) -> Split:
+def _read(settings: config.Data, files: config.Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
+    """The sentences of one task; those of files that another task has too are found among the seen."""
+
+    def one(name: str, format: str) -> list[Sentence]:
+        path = settings.path(name)
+        if (path, format) not in seen:
+            seen[path, format] = list(read(path, format or None))
+        return seen[path, format]
+
     def some(names: Sequence[str], format: str) -> list[Sentence]:
-        return [sentence for name in names if name for sentence in read(settings.path(name), format or None)]
+        return [sentence for name in names if name for sentence in one(name, format)]
 
     return Split(
         some(files.train, files.train_format or files.format),
         some((files.dev,), files.format),
-        {name: some((file,), files.format) for name, file in files.tests.items()} if tests else {},
+        {name: some((file,), files.format) for name, file in files.tests.items()},
     )
 
 

@@ -4,8 +4,9 @@ from spigot.models.accounts import Account, PartAccount, account
 from spigot.models.answers import Answer, Evidence
 from spigot.models.classifier import Classifier
 from spigot.models.constraints import Constraints, Infeasible
+from spigot.models.estimators import estimator
 from spigot.models.inspection import Alternative, ArcScore, Inspection, inspect
-from spigot.models.joint import AbstractJoint, JointClassifier, JointParser, estimator, joint_model
+from spigot.models.joint import AbstractJoint, JointClassifier, JointParser, joint_model
 from spigot.models.limits import Limits
 from spigot.models.parser import Parser
 from spigot.models.pruning import ArcPruner, SeenArcs

@@ -105,7 +105,7 @@ def account(
     if getattr(sentence, wanted) is None:
         raise ValueError(f"The end task learns from a {wanted}, and the sentence has none.")
     if sentence.tags is None or sentence.lemmas is None:
-        sentence = with_tags(sentence, parser.annotated([sentence])[0])
+        sentence = with_tags(sentence, parser.read([sentence])[0])
     encoded = encode(sentence, parser.vocab)
     if wanted == "label" and encoded.label is None:
         raise ValueError(

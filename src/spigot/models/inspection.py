@@ -84,6 +84,7 @@ def inspect(
     *,
     top: int = 5,
     tagged: bool = False,
+    plain: bool = False,
     errors: Literal["raise"] = "raise",
 ) -> list[Inspection]: ...
 
@@ -96,6 +97,7 @@ def inspect(
     *,
     top: int = 5,
     tagged: bool = False,
+    plain: bool = False,
     errors: Literal["return"],
 ) -> list[Inspection | Infeasible]: ...
 
@@ -107,6 +109,7 @@ def inspect(
     *,
     top: int = 5,
     tagged: bool = False,
+    plain: bool = False,
     errors: Literal["raise", "return"] = "raise",
 ) -> list[Inspection] | list[Inspection | Infeasible]:
     """Parse sentences, and say what else might have been.
@@ -118,6 +121,7 @@ def inspect(
             that meet them.
         top: How many heads of a word, and how many other roles of an arc, to list.
         tagged: Whether the sentences have the tags and lemmas of this system already.
+        plain: Whether the words are as people write them, to be read in the spelling of the training data.
         errors: Whether constraints that cannot be met are raised, or returned in the place of that sentence's answer.
 
     Returns:
@@ -154,7 +158,7 @@ def inspect(
             if errors == "raise":
                 raise error
             answers[k] = error
-    ready = list(sentences) if tagged else parser.annotated(list(sentences))
+    ready = parser.read(sentences, tagged=tagged, plain=plain)
     order = sorted((k for k in range(len(sentences)) if k not in answers), key=lambda k: len(sentences[k]))
     for group in parser.groups(order, [len(sentence) for sentence in sentences]):
         batch = collate([encode(parser.visible(ready[k]), parser.vocab) for k in group])

@@ -12,10 +12,11 @@ import spigot
 from spigot import config
 from spigot.data.batch import Batch
 from spigot.data.vocab import Vocab
-from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure
+from spigot.interface import AbstractEstimator
 from spigot.models.answers import Answer, Evidence
 from spigot.models.classifier import Classifier
 from spigot.models.constraints import Constraints
+from spigot.models.estimators import estimator
 from spigot.models.given import given_trees
 from spigot.models.limits import Limits
 from spigot.models.pruning import ArcPruner
@@ -336,43 +337,3 @@ def joint_model(
         'JointClassifier'
     """
     return (JointParser if settings.task == "parsing" else JointClassifier)(settings, vocab, vectors)
-
-
-def estimator(settings: config.Config, structure: AbstractStructure | None = None) -> AbstractEstimator:
-    """The estimator a system stands for.
-
-    Args:
-        settings: The experiment.
-        structure: What is decoded, for `estimator.polytope = "hull"`.
-
-    Example:
-        >>> estimator(config.make_config({"system": "spigot", "preset": "release"}))
-        Spigot(eta=1.0, polytope=None, max_norm=1.0)
-    """
-    choice = settings.estimator
-    polytope: AbstractPolytope | None = None
-    if choice.polytope == "hull" and structure is not None:
-        polytope = spigot.ConvexHull(structure)
-    elif choice.polytope == "sequential":
-        polytope = spigot.ArcLabel(sequential=True)
-    match settings.system:
-        case "spigot":
-            return spigot.Spigot(choice.eta, polytope, choice.max_norm)
-        case "ste":
-            return spigot.StraightThrough(choice.eta, max_norm=choice.max_norm)
-        case "attention":
-            return spigot.StructuredAttention()
-        case "sparsemap":
-            return spigot.SparseMAP()
-        case "identity":
-            return spigot.Identity(choice.eta, choice.normalise, max_norm=choice.max_norm)
-        case "blackbox":
-            return spigot.BlackBox(choice.strength, max_norm=choice.max_norm)
-        case "imle":
-            return spigot.IMLE(
-                choice.strength, choice.temperature, choice.samples, settings.seed, max_norm=choice.max_norm
-            )
-        case "perturbed":
-            return spigot.Perturbed(choice.temperature, choice.samples, settings.seed, max_norm=choice.max_norm)
-        case _:
-            return spigot.Pipeline()

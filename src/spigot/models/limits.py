@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from spigot.algorithms.checks import NoStructureError
 from spigot.models.constraints import Constraints, Infeasible, role_of
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.trees import AbstractTrees
@@ -150,7 +151,7 @@ def has_tree(trees: AbstractTrees, mask: Bool[Tensor, "n n"], length: int) -> bo
         return False
     try:
         trees.argmax(torch.zeros(mask.shape), mask)
-    except ValueError:
+    except NoStructureError:
         return False
     return True
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from spigot.data.conventions import Conventions
-from spigot.data.raw import sentences
 from spigot.data.sentence import Arc, Sentence
 from spigot.models.constraints import Constraints
 
@@ -187,7 +186,7 @@ def _sentences(given: Mapping[str, Any], conventions: Conventions, limits: Limit
         if tags is not None:
             raise Refused(400, '"tags" belong to "words"; with "text" nobody knows yet which words there are.')
         _check_characters("text", text)
-        found = list(sentences(text, hyphens=conventions.hyphens, cannot=conventions.cannot))
+        found = list(conventions.sentences(text))
     else:
         forms = _strings("words", words)
         named = None if tags is None else _strings("tags", tags)

@@ -1,7 +1,7 @@
 """Trained systems by name, and what each of them gives."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ class System:
     @cached_property
     def conventions(self) -> Conventions:
         """How the data it was trained on are tokenised and spelt."""
-        return Conventions.of(self.parser.vocab)
+        return self.parser.conventions
 
     @cached_property
     def about(self) -> About:
@@ -125,16 +125,7 @@ class System:
         Returns:
             One answer a sentence, or why its constraints cannot be met.
         """
-        told = [self.conventions.respell(sentence) for sentence in sentences]
-        found = inspect(self.parser, told, constraints, top=top, errors="return")
-        answers = [
-            one.sentence if isinstance(one, Inspection) else sentence for one, sentence in zip(found, told, strict=True)
-        ]
-        given_back = self.conventions.through(lambda _: answers, sentences)
-        return [
-            replace(one, sentence=sentence) if isinstance(one, Inspection) else one
-            for one, sentence in zip(found, given_back, strict=True)
-        ]
+        return inspect(self.parser, sentences, constraints, top=top, plain=True, errors="return")
 
 
 def open_systems(runs: Sequence[Path]) -> Iterator[System]:

@@ -71,7 +71,7 @@ class Development:
 
 
 def structure_field(parser: Parser) -> Field:
-    """Where the structures stand that a system finds; the sentences may have gold ones of the other kind beside them.
+    """Where the structures stand that a system finds.
 
     Example:
         >>> from spigot.config import make_config

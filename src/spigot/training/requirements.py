@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from spigot.config import Config
 from spigot.data.corpus import Corpus
-from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.data.vocab import Vocab
 
@@ -34,7 +33,7 @@ def require_sentences(config: Config, corpus: Corpus) -> None:
         raise ValueError(nothing_for("classifier", config, corpus))
 
 
-def check_labels(config: Config, vocab: Vocab) -> None:
+def check_labels(config: Config, corpus: Corpus, vocab: Vocab) -> None:
     """Complain about development and test sentences without a class, or of one that training has none of.
 
     Raises:
@@ -42,11 +41,12 @@ def check_labels(config: Config, vocab: Vocab) -> None:
     """
     if config.task != "classification" or config.data.source != "files":
         return
-    files = config.data.labels
-    for name in filter(None, (files.dev, *files.tests.values())):
-        path = config.data.path(name)
-        strange = _strange(read(path, files.format or None), vocab)
+    files, labels = config.data.labels, corpus.labels
+    parts = [(files.dev, labels.dev), *((file, labels.tests[name]) for name, file in files.tests.items())]
+    for file, sentences in parts:
+        strange = _strange(sentences, vocab)
         if strange is not None:
+            path = config.data.path(file)
             reason = "has no class" if strange.label is None else f"is of class {strange.label}"
             known = ", ".join(map(str, vocab.classes))
             raise ValueError(

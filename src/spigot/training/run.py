@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import torch
 
 from spigot.config import Config
-from spigot.data.corpus import Corpus, Split, load_corpus, load_tests
+from spigot.data.corpus import Corpus, Split, load_corpus
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
 from spigot.data.vocab import TOP, Vocab, read_vectors
@@ -71,7 +71,7 @@ def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, 
     with processes():
         corpus = load_corpus(config.data)
         trainer = Trainer(build(config, corpus), corpus)
-        check_labels(config, trainer.parser.vocab)
+        check_labels(config, corpus, trainer.parser.vocab)
         if config.parser_from:
             take_parser(trainer, Path(config.parser_from))
         if is_main():
@@ -185,8 +185,7 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
             yield step
     if is_main():
         save_state(trainer, folder)
-        keep_gold(folder, trainer.config, trainer.corpus)
-        finish(folder)
+        finish(folder, trainer.corpus)
     wait()
 
 
@@ -215,15 +214,14 @@ def _restore(trainer: Trainer, folder: Path) -> None:
         checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
 
 
-def finish(folder: Path) -> None:
+def finish(folder: Path, corpus: Corpus) -> None:
     """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
     parser = checkpoint.load(folder)
-    corpus = load_tests(parser.config.data, parser.tagger)
     keep_gold(folder, parser.config, corpus)
     scores = {}
     for name, sets, measure, suffix in _scored(parser, corpus):
         for part, gold in sets.items():
-            predicted = list(parser.parse(map(parser.visible, gold), tagged=True))
+            predicted = list(parser.parse(gold, tagged=True))
             scores[f"{part}{name}"] = asdict(measure(gold, predicted))
             if suffix:
                 write(predicted, folder / f"predictions.{part}.{suffix}")
