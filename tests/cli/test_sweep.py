@@ -213,3 +213,6 @@ def test_a_real_trial_is_interrupted_and_goes_on(tiny, tmp_path, capsys, request
     assert (trial["status"], trial["measure"]) == ("finished", "LF")
     scores = json.loads((run / "scores.json").read_bytes())
     assert trial["score"] == pytest.approx(100 * scores["dev"]["labelled"]["f1"])
+    assert cli.main(["train", f"{run}.toml", "--out", str(tmp_path / "whole"), "--threads", "1"]) == 0
+    for name in ("model.safetensors", "steps.jsonl", "scores.json"):  # as if nobody had interrupted it
+        assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
