@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from spigot import ArcLabel, Box, HeadSimplex, SemanticGraphs, Simplex, native
+from spigot.algorithms.simplex import arc_labels_reference
 
 entries = st.lists(st.floats(-20, 20), min_size=1, max_size=9)
 
@@ -263,3 +264,13 @@ def test_the_pull_refuses_what_is_no_number(value: float) -> None:
     grad[1, 0, 2, 1] = value
     with pytest.raises(ValueError, match=r"instance 1"):
         ArcLabel().pull(z, grad, -1.0, torch.ones_like(z, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(("part", "value"), [((0, 2, 0), -torch.inf), ((0, 2, 1), torch.inf)])
+def test_a_point_without_a_nearest_is_refused_with_and_without_kernels(part: tuple[int, ...], value: float) -> None:
+    point = torch.zeros(2, 3, 3, 3)
+    point[(1, *part)] = value
+    with pytest.raises(ValueError, match=r"instance 1 are infinite"):
+        ArcLabel().project(point)
+    with pytest.raises(ValueError, match=r"instance 1 are infinite"):
+        arc_labels_reference(point, torch.ones_like(point, dtype=torch.bool), sequential=False)

@@ -221,4 +221,6 @@ def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tenso
         lifted = simplex_reference(lifted, torch.cat((arcs, labels), -1))
         y, x = 1 - lifted[..., :1], lifted[..., 1:]
     y = torch.where(predicates, safe[..., :1].clamp(0, 1), y.masked_fill(~arcs, 0))
+    # An arc of -inf, or a label of +inf, has no nearest point.
+    refuse_infinite(torch.cat((y.isnan(), safe[..., 1:].isposinf() & labels), -1), 3, "points")
     return torch.cat((y, x.masked_fill(~labels, 0)), -1)
