@@ -19,9 +19,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from spigot.precision import Bordered
+from spigot.registry import Registry
 from spigot.types import Flags, Mask, Parts, Saved, Values
 
 __all__ = [
+    "ESTIMATORS",
     "AbstractEstimator",
     "AbstractMarginalStructure",
     "AbstractPolytope",
@@ -29,6 +31,9 @@ __all__ = [
     "AbstractSurrogate",
     "Explanation",
 ]
+
+ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
+"""The estimators by the name that a configuration calls them."""
 
 
 class AbstractPolytope(Bordered, abc.ABC):

@@ -10,11 +10,19 @@ from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
 from spigot.estimators.surrogate import decode
-from spigot.interface import AbstractStructure, AbstractSurrogate, Explanation, check_settings, explanation
+from spigot.interface import (
+    ESTIMATORS,
+    AbstractStructure,
+    AbstractSurrogate,
+    Explanation,
+    check_settings,
+    explanation,
+)
 from spigot.types import Mask, Parts, Saved
 
 
 @final
+@ESTIMATORS.register("blackbox")
 @dataclass(frozen=True)
 class BlackBox(AbstractSurrogate):
     r"""The gradient of a piecewise linear interpolation of the loss.
@@ -68,6 +76,7 @@ class BlackBox(AbstractSurrogate):
 
 
 @final
+@ESTIMATORS.register("imle")
 @dataclass(frozen=True)
 class IMLE(AbstractSurrogate):
     r"""Implicit maximum likelihood: the scorer is trained towards samples that would do better.
@@ -161,6 +170,7 @@ class IMLE(AbstractSurrogate):
 
 
 @final
+@ESTIMATORS.register("perturbed")
 @dataclass(frozen=True)
 class Perturbed(AbstractSurrogate):
     r"""The mean of the argmax under noise, which is smooth, and an estimate of its gradient.

@@ -8,6 +8,7 @@ import torch
 from spigot.algorithms.active_set import project_face
 from spigot.algorithms.checks import check_parts
 from spigot.interface import (
+    ESTIMATORS,
     AbstractEstimator,
     AbstractMarginalStructure,
     AbstractStructure,
@@ -22,6 +23,7 @@ from spigot.types import Mask, Parts, Saved
 
 
 @final
+@ESTIMATORS.register("attention")
 @dataclass(frozen=True)
 class StructuredAttention(AbstractEstimator):
     r"""Marginals forward, their true gradient back.
@@ -62,6 +64,7 @@ class StructuredAttention(AbstractEstimator):
 
 
 @final
+@ESTIMATORS.register("sparsemap")
 @dataclass(frozen=True)
 class SparseMAP(AbstractSurrogate):
     r"""The point of the hull nearest to the scores, and its exact Jacobian back.

@@ -7,6 +7,7 @@ import torch
 
 from spigot.estimators.surrogate import decode
 from spigot.interface import (
+    ESTIMATORS,
     AbstractPolytope,
     AbstractStructure,
     AbstractSurrogate,
@@ -19,6 +20,7 @@ from spigot.types import Mask, Parts, Saved, Values
 
 
 @final
+@ESTIMATORS.register("spigot")
 @dataclass(frozen=True)
 class Spigot(AbstractSurrogate):
     r"""Structured projection of intermediate gradients (Eq. 4).

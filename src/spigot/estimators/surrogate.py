@@ -8,6 +8,7 @@ import torch
 from spigot.algorithms.checks import check_parts
 from spigot.estimators.tangent import tangent
 from spigot.interface import (
+    ESTIMATORS,
     AbstractStructure,
     AbstractSurrogate,
     Explanation,
@@ -19,6 +20,7 @@ from spigot.types import Mask, Parts, Saved
 
 
 @final
+@ESTIMATORS.register("pipeline")
 @dataclass(frozen=True)
 class Pipeline(AbstractSurrogate):
     r"""No gradient: $\nabla_s L = 0$.
@@ -53,6 +55,7 @@ class Pipeline(AbstractSurrogate):
 
 
 @final
+@ESTIMATORS.register("ste")
 @dataclass(frozen=True)
 class StraightThrough(AbstractSurrogate):
     r"""The straight-through estimator: the Jacobian of Eq. 3 replaced by the identity, $\nabla_s L = \eta \nabla_z L$.
@@ -98,6 +101,7 @@ class StraightThrough(AbstractSurrogate):
 
 
 @final
+@ESTIMATORS.register("identity")
 @dataclass(frozen=True)
 class Identity(AbstractSurrogate):
     r"""The identity, without what the argmax cannot see: $\nabla_s L = \eta\, N'(s)^\top \nabla_z L$.
