@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.data.conll import ConllSource
 from spigot.data.formats import FormatError, read, write
+from spigot.data.formats.conll import ConllSource
 from spigot.data.sentence import Arc, Graph, Sentence
 
 RICH = """\

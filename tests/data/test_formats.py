@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spigot.data import formats
-from spigot.data.files import LINE, Block, Layout, Malformed
-from spigot.data.formats import FORMATS, Format, FormatError, guess, read, write
+from spigot.data.formats import FORMATS, Format, FormatError, formats, guess, read, write
+from spigot.data.formats.files import LINE, Block, Layout, Malformed
 from spigot.data.merge import merge
 from spigot.data.sentence import Arc, Graph, Sentence
 

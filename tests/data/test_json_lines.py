@@ -30,6 +30,9 @@ LINE = (
 )
 
 
+NAMED = FULL.put("enhanced", Graph.of([Arc(1, 2, "R")], [1], [2])).put("mood", "sad").put("scopes", ((1, 2), ()))
+
+
 def load(text: str) -> list[Sentence]:
     return list(read(io.StringIO(text), "jsonl"))
 
@@ -44,6 +47,22 @@ def test_every_field() -> None:
     assert guess("answers.jsonl.gz") == "jsonl"
     assert render(FULL) == LINE
     assert load(LINE) == [FULL]
+
+
+def test_annotations_under_names_of_their_own() -> None:
+    text = render(NAMED)
+    assert json.loads(text) == {
+        **json.loads(LINE),
+        "annotations": {
+            "enhanced": {"arcs": [[1, 2, "R"]], "tops": [1], "predicates": [1, 2]},
+            "mood": "sad",
+            "scopes": [[1, 2], []],
+        },
+    }
+    assert load(text) == [NAMED]
+    (bare,) = load('{"forms": ["Hm"], "annotations": {"mood": null, "empty": {"arcs": []}}}')
+    assert dict(bare.annotations) == {"empty": Graph()}
+    assert load('{"forms": ["Hm"], "annotations": {}}')[0].annotations == {}
 
 
 def test_what_is_not_known_is_left_out() -> None:
@@ -73,6 +92,8 @@ def test_numbers_are_exact_and_may_be_numpys() -> None:
     [
         LINE,
         LINE[:-1],
+        LINE.replace("}\n", ', "annotations": {"mood":"sad", "enhanced": {"tops": [2], "arcs": []}}}\n'),
+        '{"annotations": {"mood": null, "n": 1.50}, "forms": ["Hm"]}\n',
         LINE.replace(": ", ":"),
         "\ufeff\n\n" + LINE + "\n  \n" + LINE,
         LINE.replace("\n", "\r\n"),
@@ -143,6 +164,25 @@ def test_a_changed_sentence_is_written_anew() -> None:
             "value 1 of graph.tops is 0; it must be the number of a word from",
         ),
         ('{"forms": ["a"], "graph": {"predicates": [2]}}', "value 1 of graph.predicates is 2"),
+        (
+            '{"forms": ["a"], "annotations": ["mood"]}',
+            'annotations is ["mood"]; it must be an object of annotations by name',
+        ),
+        (
+            '{"forms": ["a"], "annotations": {"heads": [0]}}',
+            'annotations has "heads", which stands outside of it; move it there',
+        ),
+        ('{"forms": ["a"], "annotations": {"id": "x"}}', 'annotations has "id", which stands outside of it'),
+        ('{"forms": ["a"], "annotations": {"mood": 1, "mood": 2}}', 'the key "mood" stands twice'),
+        ('{"forms": ["a"], "annotations": {"source": 1}}', 'annotations has "source", which no annotation can be'),
+        (
+            '{"forms": ["a"], "annotations": {"other": {"arcs": [[1, 2, "R"]]}}}',
+            'value 1 of annotations.other.arcs is [1, 2, "R"]; it must be',
+        ),
+        (
+            '{"forms": ["a"], "annotations": {"other": {"arcs": [], "nodes": 1}}}',
+            'unknown key "nodes" in annotations.other; known are arcs',
+        ),
         ('{"forms": ["a"], "graph": {"frames": ["x", "y"]}}', "graph.frames has 2 values for 1 word"),
     ],
 )
@@ -164,6 +204,8 @@ def test_malformed_lines(line: str, what: str) -> None:
         (Sentence(("a\ud800",)), "value 1 of forms"),
         (Sentence(("a",), label=object()), "neither text nor a number"),  # pyright: ignore[reportArgumentType]
         (Sentence(("a",), graph=Graph((Arc(1, 2, "R"),), (), (1,))), "value 1 of graph.arcs"),
+        (Sentence(("a",), annotations={"x": Graph((Arc(1, 2, "R"),), (), (1,))}), "value 1 of annotations.x.arcs"),
+        (Sentence(("a",), annotations={"x": object()}), "neither text nor a number"),
     ],
 )
 def test_what_could_not_be_read_is_not_written(sentence: Sentence, what: str) -> None:
@@ -187,6 +229,8 @@ def sentences(draw: st.DrawFn) -> Sentence:
         st.just(()) | texts,
     )
     heads = st.tuples(*(st.integers(0, word) for word in range(size)))
+    scalars = st.text(max_size=3) | st.integers() | st.booleans() | st.floats(allow_nan=False)
+    values = graph | st.recursive(scalars, lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=5)
     return Sentence(
         draw(texts),
         lemmas=draw(st.none() | texts),
@@ -197,6 +241,7 @@ def sentences(draw: st.DrawFn) -> Sentence:
         label=draw(st.none() | st.integers(0, 10**12)),
         probabilities=draw(st.none() | st.lists(st.floats(0, 1), max_size=4).map(tuple)),
         id=draw(st.text()),
+        annotations=draw(st.dictionaries(st.sampled_from(["mood", "enhanced", "ünder"]), values, max_size=2)),
     )
 
 

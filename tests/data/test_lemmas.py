@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.data import lemmas
-from spigot.data.lemmas import Lemmatiser, annotate
 from spigot.data.sentence import Sentence
-from spigot.data.tagger import Tagger
+from spigot.data.tagging import lemmas
+from spigot.data.tagging.lemmas import Lemmatiser, annotate
+from spigot.data.tagging.tagger import Tagger
 
 lemmatiser = Lemmatiser()
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spigot.data.formats import FormatError, guess, read, write
-from spigot.data.lines import LineSource
+from spigot.data.formats.lines import LineSource
 from spigot.data.sentence import Sentence
 
 TEXT = "The kettle sings .\nWe like it !\n"

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spigot.data.conll import ConllSource
-from spigot.data.conventions import Conventions
-from spigot.data.decoding import Decoder
-from spigot.data.files import FormatError
 from spigot.data.formats import read, write
-from spigot.data.raw import LONGEST, Splitter, detokenise, sentences, tokenise
-from spigot.data.reading import Reader
+from spigot.data.formats.conll import ConllSource
+from spigot.data.formats.files import FormatError
 from spigot.data.sentence import Sentence
-from spigot.data.spacing import with_text
+from spigot.data.text.conventions import Conventions
+from spigot.data.text.decoding import Decoder
+from spigot.data.text.raw import LONGEST, Splitter, detokenise, sentences, tokenise
+from spigot.data.text.reading import Reader
+from spigot.data.text.spacing import with_text
 from spigot.data.vocab import Vocab
 
 # Signs with a meaning to the tokeniser, and characters that break careless ones: lone surrogates, NUL, marks, joiners.

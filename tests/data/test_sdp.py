@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.data.files import Block
 from spigot.data.formats import FormatError, read, write
-from spigot.data.sdp import variant
+from spigot.data.formats.files import Block
+from spigot.data.formats.sdp import variant
 from spigot.data.sentence import Arc, Graph, Sentence
 
 NEWER = """\

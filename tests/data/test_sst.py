@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.data.files import Block, Malformed
 from spigot.data.formats import FormatError, read, write
+from spigot.data.formats.files import Block, Malformed
+from spigot.data.formats.sst import SentimentTree, parse_sst
 from spigot.data.sentence import Sentence
-from spigot.data.sst import SentimentTree, parse_sst
 
 GOOD = "(4 (2 We) (3 (4 (4 adored) (2 (2 this) (2 kettle))) (2 .)))"
 PLAIN = "(2 (2 It) (2 (2 boils) (2 water)))"

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from safetensors import numpy as safetensors
 
 from spigot import native
-from spigot.data import perceptron, tag_features
-from spigot.data.perceptron import Features
 from spigot.data.sentence import Sentence
-from spigot.data.tag_features import PROPERTIES, TagFeatures, properties
-from spigot.data.tagger import Tagger, jackknife
+from spigot.data.tagging import perceptron, tag_features
+from spigot.data.tagging.perceptron import Features
+from spigot.data.tagging.tag_features import PROPERTIES, TagFeatures, properties
+from spigot.data.tagging.tagger import Tagger, jackknife
 
 compiled = pytest.mark.skipif(native.kernels is None, reason="there is no kernel to compare")
 
@@ -215,7 +215,7 @@ class TestTagger:
         assert not np.array_equal(Tagger.train(corpus(60), seed=1).weights, tagger.weights)
 
     def test_streams_in_order(self, tagger: Tagger, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("spigot.data.tagger._CHUNK", 4)
+        monkeypatch.setattr("spigot.data.tagging.tagger._CHUNK", 4)
         drawn = 0
 
         def source() -> Iterator[Sentence]:

@@ -7,20 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from spigot.data.files import FormatError
-from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.vocab import RARE, SPECIAL, TOP, Vectors, Vocab, read_vectors
-from tests.parsing import reviews, sentences
-
-ROLES = st.sampled_from(["A", "B", "C", "D"])
-ARCS = st.dictionaries(st.tuples(st.integers(1, 4), st.integers(1, 4)).filter(lambda p: p[0] != p[1]), ROLES)
-
-
-def graph_of(arcs: dict[tuple[int, int], str], tops: list[int]) -> Sentence:
-    return Sentence(("w",) * 4, graph=Graph.of([Arc(i, j, role) for (i, j), role in arcs.items()], tops))
+from spigot.data.formats.files import FormatError
+from spigot.data.sentence import Sentence
+from spigot.data.vocab import SPECIAL, Vectors, Vocab, read_vectors
+from tests.parsing import sentences
 
 
 def test_words_are_counted_in_lower_case() -> None:
@@ -44,55 +35,18 @@ def test_words_with_a_vector_follow_without_a_count() -> None:
 
 def test_sentences_without_lemmas_use_their_forms() -> None:
     assert Vocab.of([Sentence(("Rain", "fell"))]).lemmas[3:] == ("fell", "rain")
-    assert Vocab.of([Sentence(("Rain", "fell"))]).roles == ()
 
 
-@given(st.lists(st.tuples(ARCS, st.lists(st.integers(1, 4), max_size=2, unique=True)), max_size=5), st.integers(0, 4))
-def test_roles_and_determinism_follow_their_definition(graphs: list[tuple[dict, list[int]]], rare: int) -> None:
-    text = [graph_of(arcs, tops) for arcs, tops in graphs]
-    vocab = Vocab.of(text, rare_role=rare)
-    counts = Counter(role for arcs, _ in graphs for role in arcs.values())
-    frequent = sorted(role for role, count in counts.items() if count >= rare)
-    some = bool(counts) or any(tops for _, tops in graphs)
-    assert vocab.roles == (TOP,) * some + (*frequent,) + (RARE,) * (len(frequent) < len(counts))
-    repeated = {TOP for _, tops in graphs if len(tops) > 1}
-    for arcs, _ in graphs:
-        uses = Counter((i, role if role in frequent else RARE) for (i, _), role in arcs.items())
-        repeated |= {role for (_, role), count in uses.items() if count > 1}
-    assert {vocab.roles[k] for k in vocab.deterministic} == set(vocab.roles) - repeated
+def test_annotation_is_none_of_its_business() -> None:
+    text = sentences(5)
+    assert Vocab.of(text) == Vocab.of([sentence.without_annotation() for sentence in text])
 
 
-def test_a_role_that_is_called_like_the_rare_ones_joins_them() -> None:
-    text = [graph_of({(1, 2): RARE, (2, 3): "A", (3, 4): "A", (1, 4): RARE}, [1])]
-    vocab = Vocab.of(text, rare_role=2)
-    assert vocab.roles == (TOP, "A", RARE)
-    assert RARE not in {vocab.roles[k] for k in vocab.deterministic}
-
-
-def test_json_gives_the_same_vocabulary() -> None:
-    vocab = Vocab.of([*sentences(5), Sentence(("Zoë", "\u2028", '"'))], rare_role=3)
-    assert Vocab.from_json(vocab.to_json()) == vocab
+def test_plain_values_give_the_same_vocabulary() -> None:
+    vocab = Vocab.of([*sentences(5), Sentence(("Zoë", "\u2028", '"'))], also=["snow"])
+    assert Vocab.from_plain(json.loads(json.dumps(vocab.plain()))) == vocab
     with pytest.raises(TypeError):
-        Vocab.from_json('{"words": []}')
-
-
-@given(st.lists(st.one_of(st.none(), st.integers(-3, 9)), max_size=6))
-def test_classes_are_the_labels_in_ascending_order(labels: list[int | None]) -> None:
-    vocab = Vocab.of([Sentence(("rain",), label=label) for label in labels])
-    assert vocab.classes == tuple(sorted({label for label in labels if label is not None}))
-    assert [vocab.class_index[label] for label in vocab.classes] == list(range(len(vocab.classes)))
-    assert Vocab.from_json(vocab.to_json()) == vocab
-
-
-def test_a_vocabulary_written_before_there_were_classes_can_be_read() -> None:
-    vocab = Vocab.of(sentences(5))
-    before = {name: value for name, value in json.loads(vocab.to_json()).items() if name != "classes"}
-    assert Vocab.from_json(json.dumps(before)) == vocab
-
-
-def test_classes_bring_no_roles_along() -> None:
-    vocab = Vocab.of(reviews(5))
-    assert (vocab.roles, vocab.deterministic) == ((), ())
+        Vocab.from_plain({"words": []})
 
 
 LINES = "rain 0.5 1 -2\nsnow -1e-1 2 3.25\n, 1 2 3\n"

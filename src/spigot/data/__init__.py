@@ -8,8 +8,8 @@ from spigot.data.merge import merge
 from spigot.data.sentence import Arc, Graph, Sentence
 
 if TYPE_CHECKING:
-    from spigot.data.lemmas import Lemmatiser, annotate
-    from spigot.data.tagger import Tagger, jackknife
+    from spigot.data.tagging.lemmas import Lemmatiser, annotate
+    from spigot.data.tagging.tagger import Tagger, jackknife
 else:
 
     def __getattr__(name: str) -> object:
@@ -17,7 +17,7 @@ else:
         module = {"Lemmatiser": "lemmas", "annotate": "lemmas", "Tagger": "tagger", "jackknife": "tagger"}.get(name)
         if module is None:
             raise AttributeError(f"module 'spigot.data' has no attribute {name!r}")
-        return getattr(import_module(f"spigot.data.{module}"), name)
+        return getattr(import_module(f"spigot.data.tagging.{module}"), name)
 
 
 __all__ = [

@@ -1,8 +1,14 @@
 """The one record that every format is read into and every model's answer is written from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+_NONE: Mapping[str, Any] = {}
+COLUMNS = ("lemmas", "tags")
+"""What stands beside each word, and is no analysis of the sentence."""
+_TAKEN = frozenset((*COLUMNS, "forms", "annotations", "id", "source"))
+"""What no annotation can be called."""
 
 
 class Arc(NamedTuple):
@@ -47,51 +53,133 @@ tops=(2,), predicates=(2,), frames=())
         return cls(ordered, tuple(sorted(set(tops))), tuple(sorted(heads)))
 
 
-@dataclass(frozen=True, slots=True)
+_GIVEN: Any = object()
+"""Tells an annotation that was not mentioned from one that is `None`."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Sentence:
     """A sentence and whatever is known about it; `None` is "not annotated".
+
+    Annotations stand under names of their own, so that a sentence may have any number of them: two graphs are no
+    different from a tree and a graph. The common ones can be written, and read, by their short names.
 
     Attributes:
         forms: The words.
         lemmas: Their lemmas.
         tags: Their part-of-speech tags (the fine-grained column where a format has two).
-        heads: The syntactic head of each word, 0 for the root: `heads[0]` is the head of word 1.
-        relations: The label of each of these arcs.
-        graph: The semantic graph.
-        label: The class of the whole sentence.
-        probabilities: What a model gives each class.
+        annotations: What is known beside that, by name; nothing in it is `None`.
         id: What the source calls it.
         source: What only the format it came from needs to write it back unchanged.
 
     Example:
         >>> sentence = Sentence(("Rain", "fell"), heads=(2, 0))
-        >>> len(sentence)
-        2
+        >>> len(sentence), sentence.heads, sentence.get("heads")
+        (2, (2, 0), (2, 0))
+        >>> sentence.put("mood", "sad").get("mood")
+        'sad'
         >>> sentence.without_annotation().heads is None
         True
     """
 
     forms: tuple[str, ...]
-    lemmas: tuple[str, ...] | None = None
-    tags: tuple[str, ...] | None = None
-    heads: tuple[int, ...] | None = None
-    relations: tuple[str, ...] | None = None
-    graph: Graph | None = None
-    label: int | None = None
-    probabilities: tuple[float, ...] | None = None
-    id: str = ""
-    source: object = None
+    lemmas: tuple[str, ...] | None
+    tags: tuple[str, ...] | None
+    annotations: Mapping[str, Any]
+    id: str
+    source: object
 
-    def __post_init__(self) -> None:
-        for name in ("lemmas", "tags", "heads", "relations"):
-            values = getattr(self, name)
-            if values is not None and len(values) != len(self.forms):
-                who = self.id or " ".join(self.forms[:8])
-                raise ValueError(f"sentence {who} has {len(self.forms)} words but {len(values)} {name}.")
+    def __init__(
+        self,
+        forms: tuple[str, ...],
+        lemmas: tuple[str, ...] | None = None,
+        tags: tuple[str, ...] | None = None,
+        heads: tuple[int, ...] | None = _GIVEN,
+        relations: tuple[str, ...] | None = _GIVEN,
+        graph: Graph | None = _GIVEN,
+        label: int | None = _GIVEN,
+        probabilities: tuple[float, ...] | None = _GIVEN,
+        id: str = "",
+        source: object = None,
+        *,
+        annotations: Mapping[str, Any] = _NONE,
+    ) -> None:
+        """Short names stand above `annotations`, so that `dataclasses.replace` takes them too.
+
+        Args:
+            forms: The words.
+            lemmas: Their lemmas.
+            tags: Their tags.
+            heads: The syntactic head of each word, 0 for the root: `heads[0]` is the head of word 1.
+            relations: The label of each of these arcs.
+            graph: The semantic graph.
+            label: The class of the whole sentence.
+            probabilities: What a model gives each class.
+            id: What the source calls it.
+            source: What only its format needs.
+            annotations: Annotations by name.
+        """
+        short = (("heads", heads), ("relations", relations), ("graph", graph), ("label", label))
+        short = (*short, ("probabilities", probabilities))
+        merged = {**annotations, **{name: value for name, value in short if value is not _GIVEN}}
+        if taken := _TAKEN.intersection(merged):
+            raise ValueError(f"no annotation can be called {min(taken)!r}, as a part of every sentence is; rename it.")
+        annotations = {name: value for name, value in merged.items() if value is not None}
+        put = object.__setattr__
+        put(self, "forms", forms)
+        put(self, "lemmas", lemmas)
+        put(self, "tags", tags)
+        put(self, "annotations", annotations)
+        put(self, "id", id)
+        put(self, "source", source)
+        for name in (*COLUMNS, "heads", "relations"):
+            values = self.get(name)
+            if values is not None and len(values) != len(forms):
+                who = id or " ".join(forms[:8])
+                raise ValueError(f"sentence {who} has {len(forms)} words but {len(values)} {name}.")
 
     def __len__(self) -> int:
         return len(self.forms)
 
+    def __hash__(self) -> int:
+        return hash((self.forms, self.id))
+
+    def get(self, name: str) -> Any:
+        """The annotation of this name, a column of words (`tags`, `lemmas`) included; `None` if there is none."""
+        return getattr(self, name) if name in COLUMNS else self.annotations.get(name)
+
+    def put(self, name: str, value: Any) -> "Sentence":
+        """The same sentence with another annotation of this name, or with none if the value is `None`."""
+        if name in COLUMNS:
+            return replace(self, **{name: value})
+        others = {key: other for key, other in self.annotations.items() if key != name}
+        return replace(self, annotations=others if value is None else {**others, name: value})
+
+    @property
+    def heads(self) -> tuple[int, ...] | None:
+        """The syntactic head of each word, 0 for the root: `heads[0]` is the head of word 1."""
+        return self.annotations.get("heads")
+
+    @property
+    def relations(self) -> tuple[str, ...] | None:
+        """The label of each of these arcs."""
+        return self.annotations.get("relations")
+
+    @property
+    def graph(self) -> Graph | None:
+        """The semantic graph."""
+        return self.annotations.get("graph")
+
+    @property
+    def label(self) -> int | None:
+        """The class of the whole sentence."""
+        return self.annotations.get("label")
+
+    @property
+    def probabilities(self) -> tuple[float, ...] | None:
+        """What a model gives each class."""
+        return self.annotations.get("probabilities")
+
     def without_annotation(self) -> "Sentence":
-        """The same words, tags and lemmas, without tree, graph and label."""
-        return replace(self, heads=None, relations=None, graph=None, label=None, probabilities=None)
+        """The same words, tags and lemmas, and nothing else that is known about them."""
+        return replace(self, annotations=_NONE)

@@ -1,40 +1,37 @@
-"""Strings as indices: words, lemmas, tags and roles, and the pretrained vectors of the words."""
+"""Strings as indices: words, lemmas and tags, and the pretrained vectors of the words."""
 
 import gzip
-import json
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spigot.data.files import FormatError
+from spigot.data.formats.files import FormatError
 from spigot.data.sentence import Sentence
 
 SPECIAL = ("<unk>", "<root>", "<end>")
-TOP, RARE = "TOP", "UNK"
-"""The role of arcs from the root, and the one that rare roles share."""
 
 
 @dataclass(frozen=True)
 class Vocab:
     """The indices of an experiment. Words and lemmas are lower-cased; index 0 is the unknown one.
 
+    What else has names, the roles of graphs and the classes of sentences, belongs to the annotation it names.
+
     Attributes:
         words: Words of the training data, then those that only have a vector.
         counts: How often each word occurs in the training data.
         lemmas: Lemmas.
         tags: Part-of-speech tags.
-        roles: Roles of the graphs: TOP, the frequent ones, and one for the rest if there are rare ones.
-        deterministic: Those of them (as indices) that no training predicate uses twice.
-        classes: The labels of sentences.
 
     Example:
         >>> vocab = Vocab.of([Sentence(("Rain", "fell"), lemmas=("rain", "fall"), tags=("NN", "VBD"))])
@@ -48,46 +45,22 @@ class Vocab:
     counts: tuple[int, ...]
     lemmas: tuple[str, ...]
     tags: tuple[str, ...]
-    roles: tuple[str, ...] = ()
-    deterministic: tuple[int, ...] = ()
-    classes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, sentences: Iterable[Sentence], *, rare_role: int = 0, also: Iterable[str] = ()) -> "Vocab":
+    def of(cls, sentences: Iterable[Sentence], *, also: Iterable[str] = ()) -> "Vocab":
         """Collect a vocabulary.
 
         Args:
-            sentences: The training data of all tasks. A text annotated twice should be given once for each.
-            rare_role: Roles that occur less often than this share one index.
+            sentences: The training data of all stages. A text annotated twice should be given once for each.
             also: Further words to give an index: those with pretrained vectors.
         """
         words: Counter[str] = Counter()
         lemmas: Counter[str] = Counter()
         tags: Counter[str] = Counter()
-        roles: Counter[str] = Counter()
-        uses: list[Counter[tuple[int, str]]] = []
-        classes: set[int] = set()
         for sentence in sentences:
             words.update(form.lower() for form in sentence.forms)
             lemmas.update(lemma.lower() for lemma in sentence.lemmas or sentence.forms)
             tags.update(sentence.tags or ())
-            if sentence.label is not None:
-                classes.add(sentence.label)
-            if sentence.graph is not None:
-                arcs = [(arc.predicate, arc.role) for arc in sentence.graph.arcs]
-                arcs += [(0, TOP) for _ in sentence.graph.tops]
-                roles.update(role for _, role in arcs)
-                uses.append(Counter(arcs))
-        # A role that bears the name of the rare ones joins them.
-        frequent = sorted(role for role, count in roles.items() if count >= rare_role and role not in (TOP, RARE))
-        names = ((TOP, *frequent) if roles else ()) + ((RARE,) if len(frequent) + (TOP in roles) < len(roles) else ())
-        index = {role: k for k, role in enumerate(names)}
-        repeated = set()
-        for counter in uses:
-            mapped: Counter[tuple[int, str]] = Counter()
-            for (predicate, role), count in counter.items():
-                mapped[predicate, role if role in index else RARE] += count
-            repeated.update(role for (_, role), count in mapped.items() if count > 1)
         extra = sorted({word for word in also if word not in words})
         known = (*sorted(words), *extra)
         return cls(
@@ -95,9 +68,6 @@ class Vocab:
             counts=(0,) * len(SPECIAL) + tuple(words[word] for word in known),
             lemmas=SPECIAL + tuple(sorted(lemmas)),
             tags=SPECIAL + tuple(sorted(tags)),
-            roles=names,
-            deterministic=tuple(k for role, k in index.items() if role not in repeated),
-            classes=tuple(sorted(classes)),
         )
 
     @cached_property
@@ -115,30 +85,20 @@ class Vocab:
         """The index of each tag."""
         return {tag: k for k, tag in enumerate(self.tags)}
 
-    @cached_property
-    def role_index(self) -> dict[str, int]:
-        """The index of each role."""
-        return {role: k for k, role in enumerate(self.roles)}
-
-    @cached_property
-    def class_index(self) -> dict[int, int]:
-        """The index of each label."""
-        return {label: k for k, label in enumerate(self.classes)}
-
-    def to_json(self) -> str:
-        """All of it as text; `from_json` reads it back."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> "Vocab":
-        """The vocabulary that `to_json` wrote.
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain values; `from_plain` takes them back.
 
         Example:
             >>> vocab = Vocab.of([Sentence(("Rain",))])
-            >>> Vocab.from_json(vocab.to_json()) == vocab
+            >>> Vocab.from_plain(vocab.plain()) == vocab
             True
         """
-        return cls(**{name: tuple(values) for name, values in json.loads(text).items()})
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> "Vocab":
+        """The vocabulary that `plain` gave."""
+        return cls(**{name: tuple(items) for name, items in values.items()})
 
 
 @dataclass(frozen=True)

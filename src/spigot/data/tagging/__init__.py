@@ -1,0 +1,1 @@
+"""Tags and lemmas: what a word is, found from words alone."""

@@ -1,0 +1,90 @@
+"""Lemmas from a dictionary, and tags and lemmas together."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import final
+
+import simplemma
+
+from spigot.data.sentence import Sentence
+from spigot.data.tagging.tagger import Tagger
+
+# Singular nouns, names and adjectives without an ending are their own lemmas. The dictionary, which does not know the
+# tag, would take a meeting for the verb and a name for the plural it looks like.
+_BARE = frozenset({"NN", "NNP", "JJ"})
+# The dictionary leaves alone what may be a verb or a possessive; the tag tells.
+_CLITICS = {("'s", "VBZ"): "be", ("’s", "VBZ"): "be", ("s", "VBZ"): "be", ("'d", "MD"): "would", ("’d", "MD"): "would"}
+_REMEMBERED = 500_000  # words kept between calls: a stream may hold any number of them
+
+
+@final
+@dataclass(frozen=True)
+class Lemmatiser:
+    """Gives each word its lemma, lower-cased: the dictionary of `simplemma`, corrected by the Penn tag if there is one.
+
+    A word tagged `NN`, `NNP` or `JJ` is its own lemma, and `'s` as a verb is "be"; everything else is looked up without
+    regard to its tag, and so is every word of a sentence without tags.
+
+    Attributes:
+        language: The language of the dictionary, as `simplemma` names it. The rules for tags are English.
+
+    Example:
+        >>> sentence = Sentence(("The", "meetings", "went", "well"), tags=("DT", "NNS", "VBD", "RB"))
+        >>> next(Lemmatiser().lemmatise([sentence])).lemmas
+        ('the', 'meeting', 'go', 'well')
+    """
+
+    language: str = "en"
+    _cache: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:  # now, not at the first sentence
+            simplemma.lemmatize("words", lang=self.language)
+        except ValueError as cause:
+            raise ValueError(
+                f"language is {self.language!r}; simplemma has no dictionary for it. Give a code it knows, like 'en'."
+            ) from cause
+
+    def lemmatise(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        """The sentences with lemmas in place of whatever they had, in order, as a stream.
+
+        Example:
+            >>> [sentence.lemmas for sentence in Lemmatiser().lemmatise([Sentence(("Dogs", "barked"))])]
+            [('dog', 'bark')]
+        """
+        known = self._cache
+        for sentence in sentences:
+            if len(known) > _REMEMBERED:
+                known.clear()
+            words = list(zip(sentence.forms, sentence.tags or ("",) * len(sentence), strict=True))
+            try:
+                lemmas = tuple([known[word] for word in words])
+            except KeyError:
+                for word in words:
+                    if word not in known:
+                        known[word] = self._lemma(*word)
+                lemmas = tuple([known[word] for word in words])
+            yield replace(sentence, lemmas=lemmas)
+
+    def _lemma(self, form: str, tag: str) -> str:
+        low = form.lower()
+        if tag in _BARE or not low:
+            return low
+        return _CLITICS.get((low, tag)) or simplemma.lemmatize(low, lang=self.language).lower()
+
+
+def annotate(sentences: Iterable[Sentence], tagger: Tagger, lemmatiser: Lemmatiser | None = None) -> Iterator[Sentence]:
+    """The sentences with predicted tags and lemmas, in order, as a stream.
+
+    Args:
+        sentences: Sentences; whatever tags and lemmas they have are replaced.
+        tagger: Predicts the tags.
+        lemmatiser: Gives the lemmas; the English one if left out.
+
+    Example:
+        >>> tagger = Tagger.train([Sentence(("Dogs", "barked"), tags=("NNS", "VBD"))])
+        >>> sentence = next(annotate([Sentence(("Frogs", "croaked"))], tagger))
+        >>> sentence.tags, sentence.lemmas
+        (('NNS', 'VBD'), ('frog', 'croak'))
+    """
+    return (lemmatiser or Lemmatiser()).lemmatise(tagger.tag(sentences))

@@ -1,0 +1,140 @@
+r"""How the training data of a system were tokenised and spelt, so that plain text can be told to it in the same way.
+
+Treebanks differ: one cuts words at hyphens, another does not; one has straight quotation marks, another `“ ”`. A system
+that has never seen `"` or `n't` takes them for unknown words, wherever they stand. What its vocabulary counts says
+which manner is its own.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from spigot.data.sentence import Sentence
+from spigot.data.text.abbreviations import PREFIXES
+from spigot.data.text.raw import Splitter, sentences
+from spigot.data.text.spacing import Spacing
+
+if TYPE_CHECKING:
+    from spigot.data.vocab import Vocab
+
+_COMPOUND = re.compile(r"([^\W\d_]{2,})-[^\W\d_]{2,}")
+_SHARE, _LEAST = 0.2, 20  # of compounds among the places where a hyphen could be cut off, and how many there must be
+_APOSTROPHES = "'\u2019`\u00b4\u2018"
+_CLITICS = ("n't", "'s", "'m", "'d", "'re", "'ve", "'ll", "'em", "'")
+_DASHES = ("--", "\u2014", "\u2013", "---")
+_DOTS = ("...", "\u2026", "....", "..")
+_DOUBLE = ('"', "\u201c", "\u201d", "``", "''", "\u201e", "\u00ab", "\u00bb")
+_SINGLE = ("'", "\u2018", "\u2019", "`", "\u201a")
+_OPEN = dict.fromkeys(_DOUBLE, ("\u201c", "``", '"', "\u00ab")) | dict.fromkeys(_SINGLE, ("\u2018", "`", "'"))
+_SHUT = dict.fromkeys(_DOUBLE, ("\u201d", "''", '"', "\u00bb")) | dict.fromkeys(_SINGLE, ("\u2019", "'"))
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """A manner of tokenising and spelling.
+
+    Attributes:
+        hyphens: Whether words are cut at hyphens; see `spigot.data.text.raw.tokenise`.
+        cannot: Whether `cannot` is two words.
+        spellings: What to write for a token, in place of how it is spelt; both lower-case.
+        opening: The same for quotation marks that open, where that makes a difference.
+
+    Example:
+        >>> from spigot.data.vocab import Vocab
+        >>> vocab = Vocab.of([Sentence(("“", "I", "do", "n’t", "”"))])
+        >>> conventions = Conventions.of(vocab)
+        >>> conventions.respell(Sentence(('"', "Do", "n't", '"'), source=Spacing("", ("", "", "", "")))).forms
+        ('“', 'Do', 'n’t', '”')
+    """
+
+    hyphens: bool = True
+    cannot: bool = True
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    opening: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, vocab: "Vocab") -> "Conventions":
+        """The manner of the data that a vocabulary was collected from.
+
+        Args:
+            vocab: The vocabulary of a system; words that only have a vector do not count.
+        """
+        counts = {word: count for word, count in zip(vocab.words, vocab.counts, strict=True) if count}
+        compounds = sum(counts[word] for word in counts if (m := _COMPOUND.fullmatch(word)) and m[1] not in PREFIXES)
+        cut = counts.get("-", 0)
+
+        def usual(candidates: Iterable[str]) -> str | None:
+            return max((form for form in candidates if form in counts), key=counts.__getitem__, default=None)
+
+        spellings: dict[str, str] = {}
+        for group in (_DASHES, _DOTS):
+            spellings |= _unseen(group, usual(group), counts)
+        for clitic in _CLITICS:
+            group = [clitic.replace("'", mark) for mark in _APOSTROPHES]
+            spellings |= _unseen(group, usual(group), counts)
+        opening: dict[str, str] = {}
+        for form in _OPEN:
+            opening |= _unseen([form], usual(_OPEN[form]), counts)
+            spellings |= _unseen([form], usual(_SHUT[form]), counts)
+        return cls(
+            hyphens=compounds < _LEAST or compounds < _SHARE * (cut + compounds),
+            cannot="cannot" not in counts,
+            spellings=spellings,
+            opening=opening,
+        )
+
+    def respell(self, sentence: Sentence) -> Sentence:
+        """The sentence as the training data would spell it.
+
+        Args:
+            sentence: A sentence; its white space, if it is known, tells which quotation marks open.
+        """
+        spellings = self.spellings
+        forms = sentence.forms
+        if not spellings or spellings.keys().isdisjoint(map(str.lower, forms)):
+            return sentence
+        spacing = sentence.source
+        after = spacing.after if isinstance(spacing, Spacing) else (" ",) * len(forms)
+        told: list[str] = []
+        quoted = False
+        for k, form in enumerate(forms):
+            low = form.lower()
+            other = spellings.get(low)
+            if low in self.opening:
+                apart, follows = k == 0 or bool(after[k - 1]), k + 1 < len(forms) and not after[k]
+                opens = follows if apart == follows else not quoted
+                quoted = opens
+                other = self.opening[low] if opens else other
+            told.append(form if other is None else other.upper() if form.isupper() else other)
+        return replace(sentence, forms=tuple(told))
+
+    def splitter(self, *, lines: bool = False, tokenised: bool = False) -> Splitter:
+        """What cuts text that arrives piece by piece into sentences and words in this manner.
+
+        Args:
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
+        """
+        return Splitter(lines, tokenised, self.hyphens, self.cannot)
+
+    def sentences(
+        self, source: str | Iterable[str], *, lines: bool = False, tokenised: bool = False
+    ) -> Iterator[Sentence]:
+        """The sentences of a text, cut in this manner; see `spigot.data.text.raw.sentences`.
+
+        Args:
+            source: The text, or its pieces one after another.
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
+
+        Example:
+            >>> next(Conventions(hyphens=False).sentences("A well-made film.")).forms
+            ('A', 'well-made', 'film', '.')
+        """
+        return sentences(source, lines=lines, tokenised=tokenised, hyphens=self.hyphens, cannot=self.cannot)
+
+
+def _unseen(group: Iterable[str], usual: str | None, counts: Mapping[str, int]) -> dict[str, str]:
+    """What to write for those of a group that the training data do not have."""
+    return {form: usual for form in group if usual is not None and form not in counts}

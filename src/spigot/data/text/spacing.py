@@ -1,0 +1,124 @@
+r"""The white space of tokenised text: kept beside the words, written to CoNLL-U, and put back.
+
+In CoNLL-U it stands in the last column: `SpaceAfter=No` where nothing follows a word, and the usual `SpacesAfter` and
+`SpacesBefore` where it is more than one space, with `\s`, `\t`, `\n`, `\r`, `\p` (a bar) and `\\`; `\uXXXX` is any
+other.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from spigot.data.formats.conll import ConllSource
+from spigot.data.sentence import Sentence
+
+_NAMES = {" ": r"\s", "\t": r"\t", "\n": r"\n", "\r": r"\r", "|": r"\p", "\\": "\\\\"}
+_CHARACTERS = {name: character for character, name in _NAMES.items()}
+_RANGE = re.compile(r"\d+-(\d+)\t")
+_NAME = re.compile(r"\\u[0-9a-fA-F]{4}|\\[stnrp\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Spacing:
+    r"""The white space of a sentence, kept as its `source`: with the forms, it is the text.
+
+    Attributes:
+        before: What stands before the first token, if no sentence before it has that already.
+        after: What follows each token, up to the next one.
+
+    Example:
+        >>> detokenise(Sentence(("It", "'s", "late"), source=Spacing("\n", ("", "  ", ""))))
+        "\nIt's  late"
+    """
+
+    before: str
+    after: tuple[str, ...]
+
+
+def detokenise(found: Sentence | Iterable[Sentence]) -> str:
+    r"""The text that sentences came from, to the last character.
+
+    Args:
+        found: A sentence, or all those of a text, from `spigot.data.text.raw.sentences`, or from CoNLL-U. There, the
+            words of a multiword token are joined, which is right unless the token is spelt otherwise.
+
+    Raises:
+        ValueError: A sentence has no record of its white space.
+
+    Example:
+        >>> from spigot.data.text.raw import sentences
+        >>> detokenise(sentences("Rain fell.  It's late.\n"))
+        "Rain fell.  It's late.\n"
+    """
+    if isinstance(found, Sentence):
+        found = [found]
+    return "".join(part for sentence in found for part in _parts(sentence))
+
+
+def _parts(sentence: Sentence) -> Iterator[str]:
+    spacing = sentence.source
+    if isinstance(spacing, ConllSource):
+        spacing = _read(spacing, len(sentence))
+    if not isinstance(spacing, Spacing):
+        raise ValueError(
+            f"sentence {' '.join(sentence.forms[:8])!r} has no record of its white space; give sentences of "
+            "spigot.data.text.raw.sentences, or of a CoNLL-U file."
+        )
+    yield spacing.before
+    for form, space in zip(sentence.forms, spacing.after, strict=True):
+        yield form
+        yield space
+
+
+def with_text(sentence: Sentence) -> Sentence:
+    r"""A sentence from plain text, so that CoNLL-U is written with its `# text` and white space.
+
+    Args:
+        sentence: A sentence with a `Spacing` as its source; any other is returned as it is.
+
+    Example:
+        >>> from spigot.data.formats.conll import render_conllu
+        >>> sentence = Sentence(("So", "?"), source=Spacing("", ("", "\n\n")))
+        >>> print(render_conllu(with_text(sentence))[0].replace("\t", " "))
+        # text = So?
+        1 So _ _ _ _ _ _ _ SpaceAfter=No
+        2 ? _ _ _ _ _ _ _ SpacesAfter=\n\n
+    """
+    spacing = sentence.source
+    if not isinstance(spacing, Spacing):
+        return sentence
+    text = "".join(form + (" " if space else "") for form, space in zip(sentence.forms, spacing.after, strict=True))
+    misc = [_cell(space) for space in spacing.after]
+    if spacing.before:
+        rest = "" if misc[0] == "_" else f"|{misc[0]}"
+        misc[0] = f"SpacesBefore={_escaped(spacing.before)}{rest}"
+    source = ConllSource(True, len(sentence), comments=(f"# text = {text.rstrip(' ')}",), misc=tuple(misc))
+    return replace(sentence, source=source)
+
+
+def _cell(space: str) -> str:
+    if space == " ":
+        return "_"
+    return f"SpacesAfter={_escaped(space)}" if space else "SpaceAfter=No"
+
+
+def _escaped(space: str) -> str:
+    # No white space, and nothing that is white space for the reader of a table, is outside of the first planes.
+    return "".join(_NAMES.get(character) or f"\\u{ord(character):04x}" for character in space)
+
+
+def _plain(cell: str) -> str:
+    return _NAME.sub(lambda match: _CHARACTERS.get(match[0]) or chr(int(match[0][2:], 16)), cell)
+
+
+def _read(source: ConllSource, size: int) -> Spacing:
+    cells = list(source.misc or ("_",) * size)
+    for before, line in source.others:
+        if match := _RANGE.match(line):  # what follows a multiword token follows its last word
+            last = int(match[1])
+            cells[before:last] = ["SpaceAfter=No"] * (last - before - 1) + [line.rsplit("\t", 1)[1]]
+    values = [{name: value for name, _, value in (part.partition("=") for part in cell.split("|"))} for cell in cells]
+    usual = ("" if value.get("SpaceAfter") == "No" else " " for value in values)
+    pairs = zip(values, usual, strict=True)
+    after = (_plain(value["SpacesAfter"]) if "SpacesAfter" in value else space for value, space in pairs)
+    return Spacing(_plain(values[0].get("SpacesBefore", "")), tuple(after))
