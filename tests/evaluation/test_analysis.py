@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spigot.corpora.synthetic import synthetic
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.synthetic import synthetic
 from spigot.evaluation import (
     bootstrap,
     graph_counts,

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.data.listops import listops
+from spigot.corpora.listops import listops
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.evaluation import (
     Profile,

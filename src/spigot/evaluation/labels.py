@@ -51,12 +51,13 @@ class LabelScores:
     confusion: dict[str, dict[str, int]]
 
 
-def score_labels(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> LabelScores:
+def score_labels(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "label") -> LabelScores:
     """Everything about predicted classes, in one pass.
 
     Args:
         gold: Sentences with the right class.
         predicted: The same sentences with the predicted one.
+        field: The name that the classes stand under.
 
     Raises:
         ValueError: If a class is missing, or the sentences are not the same.
@@ -70,10 +71,11 @@ def score_labels(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Lab
     """
     pairs: Counter[tuple[int, int]] = Counter()
     for name, right, given in aligned(gold, predicted):
-        if right.label is None or given.label is None:
-            side = "gold data" if right.label is None else "prediction"
-            raise ValueError(f"{name} has no label in the {side}.")
-        pairs[right.label, given.label] += 1
+        wanted, found = right.get(field), given.get(field)
+        if wanted is None or found is None:
+            side = "gold data" if wanted is None else "prediction"
+            raise ValueError(f"{name} has no {field} in the {side}.")
+        pairs[wanted, found] += 1
     total = pairs.total()
     labels = sorted({label for pair in pairs for label in pair})
     classes, confusion = {}, {}

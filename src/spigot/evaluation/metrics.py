@@ -95,12 +95,52 @@ class TreeScores:
     exact_without_punctuation: float
 
 
-def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> GraphScores:
+@dataclass(frozen=True)
+class TagScores:
+    """How well the tags of words were predicted.
+
+    Attributes:
+        sentences: How many.
+        words: How many.
+        accuracy: Share of words with the right tag.
+        exact: Share of sentences in which every tag is right.
+
+    Example:
+        >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"))
+        >>> score_tags([rain], [rain]).accuracy
+        1.0
+    """
+
+    sentences: int
+    words: int
+    accuracy: float
+    exact: float
+
+
+def score_tags(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "tags") -> TagScores:
+    """Everything about predicted tags.
+
+    Args:
+        gold: Sentences with the right tags.
+        predicted: The same sentences with the predicted ones.
+        field: The name that the tags stand under.
+
+    Example:
+        >>> gold, answer = Sentence(("Rain", "fell"), tags=("NN", "VBD")), Sentence(("Rain", "fell"), tags=("NN", "NN"))
+        >>> score_tags([gold], [answer])
+        TagScores(sentences=1, words=2, accuracy=0.5, exact=0.0)
+    """
+    counts = word_counts(gold, predicted, field)
+    return TagScores(len(counts), int(counts.gold.sum()), counts.accuracy(), _exact(counts).f1())
+
+
+def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "graph") -> GraphScores:
     """Everything about predicted graphs, in one pass.
 
     Args:
         gold: Sentences with the right graphs.
         predicted: The same sentences with the predicted ones.
+        field: The name that the graphs stand under.
 
     Example:
         >>> from spigot.data.sentence import Arc
@@ -116,8 +156,8 @@ def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Gra
     words = 0
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
         words += len(gold_sentence)
-        gold_graph = _graph(gold_sentence, name, "gold data")
-        predicted_graph = _graph(predicted_sentence, name, "prediction")
+        gold_graph = _graph(gold_sentence, name, "gold data", field)
+        predicted_graph = _graph(predicted_sentence, name, "prediction", field)
         gold_arcs, predicted_arcs = set(gold_graph.arcs), set(predicted_graph.arcs)
         tally["labelled"].append(_compare(gold_arcs, predicted_arcs))
         tally["unlabelled"].append(_compare(_pairs(gold_graph), _pairs(predicted_graph)))
@@ -142,7 +182,12 @@ def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Gra
 
 
 def graph_counts(
-    gold: Iterable[Sentence], predicted: Iterable[Sentence], *, labelled: bool = True, tops: bool = True
+    gold: Iterable[Sentence],
+    predicted: Iterable[Sentence],
+    *,
+    labelled: bool = True,
+    tops: bool = True,
+    field: str = "graph",
 ) -> Counts:
     """The counts behind the F1 of graphs, sentence by sentence.
 
@@ -151,6 +196,7 @@ def graph_counts(
         predicted: The same sentences with the predicted ones.
         labelled: Whether the role matters.
         tops: Whether every top is one further arc.
+        field: The name that the graphs stand under.
 
     Example:
         >>> from spigot.data.sentence import Arc
@@ -163,7 +209,7 @@ def graph_counts(
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
         sides = []
         for sentence, side in ((gold_sentence, "gold data"), (predicted_sentence, "prediction")):
-            graph = _graph(sentence, name, side)
+            graph = _graph(sentence, name, side, field)
             parts: set[object] = set(graph.arcs if labelled else _pairs(graph))
             # A bare number cannot be mistaken for an arc, not even for one that starts at the root.
             sides.append(parts.union(graph.tops) if tops else parts)
@@ -171,12 +217,13 @@ def graph_counts(
     return _counts(rows)
 
 
-def score_trees(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> TreeScores:
+def score_trees(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "heads") -> TreeScores:
     """Everything about predicted trees, in one pass.
 
     Args:
         gold: Sentences with the right heads.
         predicted: The same sentences with the predicted ones.
+        field: The name that the heads stand under.
 
     Example:
         >>> words = ("She", "sings", ".")
@@ -186,7 +233,7 @@ def score_trees(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Tree
     """
     rows, rows_without = [], []
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
-        hits = _head_hits(name, gold_sentence, predicted_sentence)
+        hits = _head_hits(name, gold_sentence, predicted_sentence, field)
         rows.append((sum(hits), len(hits), len(hits)))
         kept = [hit for hit, skip in zip(hits, is_punctuation(gold_sentence), strict=True) if not skip]
         rows_without.append((sum(kept), len(kept), len(kept)))
@@ -204,13 +251,16 @@ def score_trees(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Tree
     )
 
 
-def tree_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], *, punctuation: bool = True) -> Counts:
+def tree_counts(
+    gold: Iterable[Sentence], predicted: Iterable[Sentence], *, punctuation: bool = True, field: str = "heads"
+) -> Counts:
     """Right heads and words of each sentence; their F1 is the UAS.
 
     Args:
         gold: Sentences with the right heads.
         predicted: The same sentences with the predicted ones.
         punctuation: Whether punctuation counts, see `TreeScores`.
+        field: The name that the heads stand under.
 
     Example:
         >>> words = ("She", "sings", ".")
@@ -220,14 +270,14 @@ def tree_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], *, punc
     """
     rows = []
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
-        hits = _head_hits(name, gold_sentence, predicted_sentence)
+        hits = _head_hits(name, gold_sentence, predicted_sentence, field)
         if not punctuation:
             hits = [hit for hit, skip in zip(hits, is_punctuation(gold_sentence), strict=True) if not skip]
         rows.append((sum(hits), len(hits), len(hits)))
     return _counts(rows)
 
 
-def label_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Counts:
+def label_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], *, field: str = "label") -> Counts:
     """Whether the class of each sentence is right.
 
     Example:
@@ -237,27 +287,23 @@ def label_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Cou
     """
     rows = []
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
-        wanted = _known(gold_sentence.label, name, "gold data", "label")
-        rows.append((int(wanted == _known(predicted_sentence.label, name, "prediction", "label")), 1, 1))
+        wanted = _known(gold_sentence.get(field), name, "gold data", field)
+        rows.append((int(wanted == _known(predicted_sentence.get(field), name, "prediction", field)), 1, 1))
     return _counts(rows)
 
 
-def word_counts(
-    gold: Iterable[Sentence], predicted: Iterable[Sentence], field: Literal["tags", "lemmas"] = "tags"
-) -> Counts:
-    """Words of each sentence whose tag, or lemma, is right.
+def word_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "tags") -> Counts:
+    """Words of each sentence whose tag, or lemma, or whatever else stands beside each word, is right.
 
     Example:
         >>> gold, answer = Sentence(("Rain", "fell"), tags=("NN", "VBD")), Sentence(("Rain", "fell"), tags=("NN", "NN"))
         >>> word_counts([gold], [answer]).accuracy()
         0.5
     """
-    if field not in ("tags", "lemmas"):
-        raise ValueError(f"field is {field!r}; it must be 'tags' or 'lemmas'.")
     rows = []
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
-        wanted = _known(getattr(gold_sentence, field), name, "gold data", field)
-        given = _known(getattr(predicted_sentence, field), name, "prediction", field)
+        wanted = _known(gold_sentence.get(field), name, "gold data", field)
+        given = _known(predicted_sentence.get(field), name, "prediction", field)
         right = sum(a == b for a, b in zip(wanted, given, strict=True))
         rows.append((right, len(wanted), len(wanted)))
     return _counts(rows)
@@ -309,14 +355,14 @@ def _pairs(graph: Graph) -> set[tuple[int, int]]:
     return {(arc.predicate, arc.argument) for arc in graph.arcs}
 
 
-def _head_hits(name: str, gold: Sentence, predicted: Sentence) -> list[bool]:
-    wanted = _known(gold.heads, name, "gold data", "heads")
-    given = _known(predicted.heads, name, "prediction", "heads")
+def _head_hits(name: str, gold: Sentence, predicted: Sentence, field: str) -> list[bool]:
+    wanted = _known(gold.get(field), name, "gold data", field)
+    given = _known(predicted.get(field), name, "prediction", field)
     return [a == b for a, b in zip(wanted, given, strict=True)]
 
 
-def _graph(sentence: Sentence, name: str, side: str) -> Graph:
-    return _known(sentence.graph, name, side, "graph")
+def _graph(sentence: Sentence, name: str, side: str, field: str) -> Graph:
+    return _known(sentence.get(field), name, side, field)
 
 
 def _known(value: _Value | None, name: str, side: str, field: str) -> _Value:

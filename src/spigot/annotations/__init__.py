@@ -1,0 +1,25 @@
+"""Kinds of analysis: trees, graphs, classes, tags. Whoever needs to know one asks it."""
+
+# In the order that people name them in.
+from spigot.annotations.trees import Trees  # isort: skip
+from spigot.annotations.graphs import Graphs  # isort: skip
+from spigot.annotations.classes import Classes  # isort: skip
+from spigot.annotations.tags import Tags  # isort: skip
+from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure, ScoreTable
+from spigot.annotations.present import annotations_in, kind_of, nouns_in
+
+__all__ = [
+    "ANNOTATIONS",
+    "AbstractAnnotation",
+    "Classes",
+    "Drawn",
+    "DrawnArc",
+    "Graphs",
+    "Measure",
+    "ScoreTable",
+    "Tags",
+    "Trees",
+    "annotations_in",
+    "kind_of",
+    "nouns_in",
+]
