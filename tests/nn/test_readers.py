@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from spigot.models.syntax import tree_parts
+from spigot.annotations.trees import tree_parts
 from spigot.nn.readers import HeadReader, RoundReader
 
 

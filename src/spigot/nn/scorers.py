@@ -26,6 +26,23 @@ class WordScorer(nn.Module):
         return self.out(self.rest(self.first(states).tanh())).squeeze(-1)
 
 
+class PerWord(nn.Module):
+    r"""$V \tanh(W h_i + b) + c$ for each word: one score for each choice.
+
+    Example:
+        >>> PerWord(4, hidden=3, outputs=7)(torch.zeros(2, 5, 4)).shape
+        torch.Size([2, 5, 7])
+    """
+
+    def __init__(self, inputs: int, hidden: int, outputs: int) -> None:
+        super().__init__()
+        self.first, self.out = _linear(inputs, hidden), _linear(hidden, outputs)
+
+    def forward(self, states: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n k"]:
+        """Scores of the choices of all words."""
+        return self.out(self.first(states).tanh())
+
+
 class PairScorer(nn.Module):
     r"""$V \tanh(\dots\tanh(W_1 h_i + W_2 h_j + b)) + c$ for pairs of words: one output, or one for each label.
 

@@ -1,0 +1,244 @@
+"""The sentences of an experiment, tagged as the experiment wants them."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from spigot.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
+from spigot.data.formats import read
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.tagging.lemmas import Lemmatiser
+from spigot.data.tagging.tagger import Tagger, jackknife
+
+
+@dataclass(frozen=True)
+class Split:
+    """Sentences that carry one kind of annotation, divided by their use.
+
+    Attributes:
+        train: To learn from.
+        dev: To choose by.
+        tests: To report, by name.
+    """
+
+    train: list[Sentence] = field(default_factory=list)
+    dev: list[Sentence] = field(default_factory=list)
+    tests: dict[str, list[Sentence]] = field(default_factory=dict)
+
+    def apply(self, change: Callable[[list[Sentence]], list[Sentence]]) -> "Split":
+        """The same division of changed sentences."""
+        tests = {name: change(sentences) for name, sentences in self.tests.items()}
+        return Split(change(self.train), change(self.dev), tests)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What an experiment trains on and is judged by.
+
+    Attributes:
+        sets: The data sets by name.
+        tagger: What tagged them; `None` if the files' own columns are used.
+
+    Example:
+        >>> corpus = Corpus({"labels": Split(train=[Sentence(("Rain",), label=0)])})
+        >>> [sentence.label for sentence in corpus["labels"].train], corpus["trees"].train
+        ([0], [])
+    """
+
+    sets: Mapping[str, Split] = field(default_factory=dict)
+    tagger: Tagger | None = None
+
+    def __getitem__(self, name: str) -> Split:
+        return self.sets.get(name, Split())
+
+    @property
+    def train(self) -> dict[str, list[Sentence]]:
+        """The training sentences of each data set."""
+        return {name: split.train for name, split in self.sets.items()}
+
+    def apply(self, change: Callable[[str, Split], Split]) -> "Corpus":
+        """The same with every data set changed."""
+        return replace(self, sets={name: change(name, split) for name, split in self.sets.items()})
+
+
+def load_corpus(settings: Data) -> Corpus:
+    """Read, or generate, what an experiment trains on and is judged by, each file once.
+
+    Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
+    text by the tagger, so that a model sees the same kind of tags in training and afterwards.
+
+    Args:
+        settings: Where the sentences come from.
+
+    Example:
+        >>> sizes = Synthetic(train=4, dev=2, test=2)
+        >>> corpus = load_corpus(Data(source="synthetic", synthetic=sizes, tags="columns"))
+        >>> {name: len(split.train) for name, split in corpus.sets.items()}
+        {'trees': 4, 'graphs': 4, 'labels': 4}
+    """
+    corpus, limits = Corpus(_sets(settings)), {name: files.limit for name, files in settings.sets.items()}
+    tagged = _tagged_set(corpus)
+
+    def limit(name: str, split: Split, early: bool) -> Split:
+        # What the tagger learns from is cut down before, so that it learns from no more than the stages do.
+        return _limited(split, limits.get(name, 0)) if early == (name == tagged) else split
+
+    corpus = corpus.apply(lambda name, split: limit(name, split, early=True))
+    if settings.tags == "predicted":
+        corpus = _tagged(corpus, tagged, settings.folds)
+    return corpus.apply(lambda name, split: limit(name, split, early=False))
+
+
+def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
+    """Read, or generate, only what an experiment is judged by: development and test sets, without training text.
+
+    Args:
+        settings: Where the sentences come from.
+        tagger: The one that came out of the training; `None` where the files' own columns are used.
+
+    Example:
+        >>> sizes = Synthetic(train=4, dev=2, test=3)
+        >>> corpus = load_tests(Data(source="synthetic", synthetic=sizes, tags="columns"), None)
+        >>> len(corpus["graphs"].train), len(corpus["graphs"].dev), len(corpus["graphs"].tests["ood"])
+        (0, 2, 3)
+    """
+    unread = {name: files.model_copy(update={"train": ()}) for name, files in settings.sets.items()}
+    corpus = Corpus(_sets(settings.model_copy(update=unread))).apply(lambda _, split: replace(split, train=[]))
+    if tagger is None:
+        return corpus
+    tagged = corpus.apply(lambda _, split: split.apply(lambda some: _annotated(some, tagger)))
+    return replace(tagged, tagger=tagger)
+
+
+def _sets(settings: Data) -> dict[str, Split]:
+    match settings.source:
+        case "synthetic":
+            return _generate(settings.synthetic)
+        case "listops":
+            from spigot.corpora import listops
+
+            made = listops.splits(ood=settings.listops.test, **settings.listops.model_dump())
+            return {"labels": Split(made.train, made.dev, {"id": made.test, "ood": made.ood})}
+        case "files":
+            _require(settings)
+            seen: dict[tuple[Path, str], list[Sentence]] = {}
+            return {name: _read(settings, files, seen) for name, files in settings.sets.items()}
+
+
+def _tagged_set(corpus: Corpus) -> str:
+    """The data set that the tagger learns from: the first one with tags."""
+    return next((name for name, split in corpus.sets.items() if any(s.tags is not None for s in split.train)), "")
+
+
+def _tagged(corpus: Corpus, source: str, folds: int) -> Corpus:
+    known = corpus[source].train
+    if not known:
+        raise ValueError(
+            "data.tags = 'predicted' needs tagged sentences to train the tagger on; give a data set that has tags, "
+            "such as data.trees or data.graphs, or set data.tags = 'columns'."
+        )
+    tagger = Tagger.train(known)
+    noisy = {sentence.forms: sentence for sentence in Lemmatiser().lemmatise(jackknife(known, folds=folds))}
+
+    def train(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
+        fresh = iter(_annotated((sentence for sentence in sentences if sentence.forms not in noisy), tagger))
+        for sentence in sentences:
+            twin = noisy.get(sentence.forms)
+            yield next(fresh) if twin is None else replace(sentence, tags=twin.tags, lemmas=twin.lemmas)
+
+    def tag(_: str, part: Split) -> Split:
+        judged = replace(part, train=[]).apply(lambda some: _annotated(some, tagger))
+        return replace(judged, train=list(train(part.train)))
+
+    return replace(corpus.apply(tag), tagger=tagger)
+
+
+def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:
+    return list(Lemmatiser().lemmatise(tagger.tag(sentences)))
+
+
+def _generate(sizes: Synthetic) -> dict[str, Split]:
+    """The built-in corpus: graphs of other sentences than trees and labels, as the paper assumes no overlap."""
+    from spigot.corpora.synthetic import splits
+
+    made = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
+    train, dev, test, ood = (
+        list(map(_with_second_graph, part)) for part in (made.train, made.dev, made.test, made.ood)
+    )
+    first, second = train[: sizes.train], train[sizes.train :]
+    tests = {"id": test, "ood": ood}
+    bare = [replace(sentence, heads=None, relations=None) for sentence in second]
+    return {
+        "trees": Split(first, dev, tests),
+        "graphs": Split(bare, dev, tests),
+        "labels": Split(first, dev, tests),
+    }
+
+
+def _with_second_graph(sentence: Sentence) -> Sentence:
+    """A sentence with its tree as a second graph beside it, for systems that learn two at once."""
+    if sentence.heads is None or sentence.relations is None:
+        return sentence
+    words = list(zip(range(1, len(sentence) + 1), sentence.heads, sentence.relations, strict=True))
+    arcs = [Arc(head, word, relation) for word, head, relation in words if head]
+    return sentence.put("dependencies", Graph.of(arcs, [word for word, head, _ in words if not head]))
+
+
+def _require(settings: Data) -> None:
+    """Say that a file is missing before the first hour of training, not after the last."""
+    for files in settings.sets.values():
+        for name in filter(None, (*files.train, files.dev, *files.tests.values(), settings.vectors)):
+            path = settings.path(name)
+            if not path.exists():
+                origin = f" {settings.obtain}" if settings.obtain else ""
+                raise FileNotFoundError(f"{path} is missing; {_where_to_look(settings, name)}{origin}")
+
+
+def _where_to_look(settings: Data, name: str) -> str:
+    """What decides where a file is looked for, and how to change it."""
+    if Path(name).is_absolute():
+        return "correct its path in the configuration."
+    if settings.root:
+        return f"data.root is {settings.root}, and must be the folder that holds the corpora."
+    if folder := os.environ.get(DATA_VARIABLE):
+        return f"the environment variable {DATA_VARIABLE} is {folder}, and must name the folder that holds the corpora."
+    return (
+        f"the environment variable {DATA_VARIABLE} is not set, so it was looked for right here: export "
+        f"{DATA_VARIABLE}=FOLDER, or give --data.root FOLDER, with the folder that holds the corpora."
+    )
+
+
+def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
+    """The sentences of one data set; those of files that another one has too are found among the seen."""
+
+    def one(name: str, format: str) -> list[Sentence]:
+        path = settings.path(name)
+        if (path, format) not in seen:
+            seen[path, format] = list(read(path, format or None))
+        return seen[path, format]
+
+    def some(names: Sequence[str], format: str) -> list[Sentence]:
+        return [sentence for name in names if name for sentence in one(name, format)]
+
+    split = Split(
+        some(files.train, files.train_format or files.format),
+        some((files.dev,), files.format),
+        {name: some((file,), files.format) for name, file in files.tests.items()},
+    )
+    return split.apply(lambda sentences: [_renamed(s, files.names) for s in sentences]) if files.names else split
+
+
+def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:
+    """A sentence whose annotations are called otherwise."""
+    return replace(sentence, annotations={names.get(name, name): v for name, v in sentence.annotations.items()})
+
+
+def _limited(part: Split, limit: int) -> Split:
+    """The first few of an order that is the same for every experiment, so that larger sets contain smaller ones."""
+    if not limit or limit >= len(part.train):
+        return part
+    chosen = np.random.default_rng(0).permutation(len(part.train))[:limit]
+    return replace(part, train=[part.train[k] for k in sorted(chosen.tolist())])

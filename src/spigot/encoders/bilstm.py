@@ -1,0 +1,111 @@
+"""Embeddings of words, lemmas and tags, and a BiLSTM over them."""
+
+from typing import Annotated, final
+
+import torch
+from jaxtyping import Float
+from pydantic import Field
+from torch import Tensor
+
+from spigot.batches.batch import Batch
+from spigot.data.vocab import Vocab
+from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
+from spigot.nn.encoder import BiLSTM, TokenEmbedding
+from spigot.values import Count, Positive, Rate
+
+
+class BiLSTMSettings(EncoderSettings):
+    """Embeddings and BiLSTM (paper-wide defaults: 100-dimensional words, two layers of 200).
+
+    Attributes:
+        interleaved: Whether the second layer reads both directions of the first; the release runs two independent
+            stacks.
+        word_dropout: $\\alpha$: a word becomes unknown with probability $\\alpha/(\\alpha+\\text{count})$.
+        drop_all: Whether the lemma and the tag of a dropped word go with it.
+        lemma_from_form: Whether the lemma table is indexed by the word form.
+        dropout: Share of units left out of the inputs and of the states, one mask a sentence.
+        input_dropout: Share of units left out of each token's vector.
+        layers: Layers of the BiLSTM; with 0 there is none, and words meet only through a structure.
+        fixed_vectors: Whether pretrained word vectors stay as they are; other words are learned.
+
+    Example:
+        >>> BiLSTMSettings(hidden=64, layers=1).word_dim
+        100
+    """
+
+    kind: str = "bilstm"
+    word_dim: Positive = 100
+    lemma_dim: Count = 50
+    tag_dim: Count = 50
+    hidden: Positive = 200
+    layers: Count = 2
+    interleaved: bool = False
+    word_dropout: Annotated[float, Field(ge=0)] = 0.25
+    drop_all: bool = False
+    lemma_from_form: bool = False
+    dropout: Rate = 0.0
+    input_dropout: Rate = 0.0
+    fixed_vectors: bool = False
+
+
+@final
+@ENCODERS.register("bilstm")
+class BiLSTMEncoder(AbstractEncoder):
+    """Embeddings and BiLSTM over a batch; the states of the root and the words.
+
+    Args:
+        settings: Sizes and dropout.
+        vocab: The indices.
+        vectors: Pretrained word vectors in the vocabulary's order.
+
+    Example:
+        >>> from spigot.batches import collate, encode
+        >>> from spigot.data.sentence import Sentence
+        >>> rain = Sentence(("Rain", "fell"))
+        >>> vocab = Vocab.of([rain])
+        >>> BiLSTMEncoder(BiLSTMSettings(hidden=8), vocab)(collate([encode(rain, vocab)])).shape    # with the root
+        torch.Size([1, 3, 16])
+    """
+
+    Settings = BiLSTMSettings
+
+    def __init__(self, settings: BiLSTMSettings, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:
+        super().__init__(settings, vocab, vectors)
+        lemmas = len(vocab.words) if settings.lemma_from_form else len(vocab.lemmas)
+        self.lemma_from_form = settings.lemma_from_form
+        dims = (settings.word_dim, settings.lemma_dim, settings.tag_dim)
+        if vectors is not None and vectors.shape[1] != settings.word_dim:
+            raise ValueError(
+                f"the word vectors have {vectors.shape[1]} dimensions and encoder.word_dim is {settings.word_dim}; "
+                "make them equal, or leave data.vectors empty."
+            )
+        self.embedding = TokenEmbedding(
+            (len(vocab.words), lemmas, len(vocab.tags)),
+            dims,
+            torch.tensor(vocab.counts),
+            settings.word_dropout,
+            settings.drop_all,
+            vectors,
+            settings.fixed_vectors,
+        )
+        self.lstm = BiLSTM(
+            sum(dims),
+            settings.hidden,
+            settings.layers,
+            interleaved=settings.interleaved,
+            dropout=settings.dropout,
+            input_dropout=settings.input_dropout,
+        )
+        self.outputs = self.lstm.outputs
+
+    def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
+        """States of positions 0 to n.
+
+        Args:
+            batch: The sentences.
+            noisy: Whether dropout applies, if the batch has seeds at all.
+        """
+        seeds = batch.seeds if noisy else None
+        lemmas = batch.words if self.lemma_from_form else batch.lemmas
+        inputs = self.embedding(batch.words, lemmas, batch.tags, seeds)
+        return self.lstm(inputs, batch.lengths + 2, seeds)[:, :-1]

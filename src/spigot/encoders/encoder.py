@@ -1,0 +1,111 @@
+"""What an encoder is: tokens in, states out. A stage has one of its own, or shares one with others."""
+
+import abc
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from jaxtyping import Float
+from pydantic import BeforeValidator, SerializeAsAny
+from torch import Tensor, nn
+
+from spigot.batches.batch import Batch
+from spigot.data.vocab import Vocab
+from spigot.registry import Registry
+from spigot.values import Values
+
+ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
+"""The encoders by the name that a configuration calls them."""
+
+
+class EncoderSettings(Values):
+    """Which encoder; its options are those of a subclass.
+
+    Attributes:
+        kind: A key of `ENCODERS`.
+
+    Example:
+        >>> from spigot.encoders import BiLSTMSettings
+        >>> issubclass(BiLSTMSettings, EncoderSettings), BiLSTMSettings().kind
+        (True, 'bilstm')
+    """
+
+    kind: str
+
+
+def encoder_settings(table: Any) -> EncoderSettings:
+    """The settings of an encoder from a table; a BiLSTM unless it says otherwise.
+
+    Example:
+        >>> import spigot.encoders
+        >>> encoder_settings({"hidden": 8}).kind
+        'bilstm'
+    """
+    if isinstance(table, EncoderSettings):
+        return table
+    if not isinstance(table, Mapping):
+        raise ValueError(f"an encoder is a table with its kind and options, not {table!r}")
+    return ENCODERS.find(table.get("kind", "bilstm")).Settings.model_validate(table)
+
+
+AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(encoder_settings)]
+"""The type of a setting that holds an encoder."""
+
+
+class AbstractEncoder(nn.Module, abc.ABC):
+    """Tokens to states.
+
+    A new encoder is one subclass, registered under its name, with a class of settings.
+
+    Args:
+        settings: Its options.
+        vocab: The indices.
+        vectors: Pretrained word vectors in the vocabulary's order.
+
+    Attributes:
+        outputs: Length of a state.
+
+    Example:
+        >>> class Bag(AbstractEncoder):                                  # `@ENCODERS.register("bag")` above it
+        ...     def __init__(self, settings, vocab, vectors=None):
+        ...         super().__init__(settings, vocab, vectors)
+        ...         self.outputs, self.words = 8, nn.Embedding(len(vocab.words), 8)
+        ...     def forward(self, batch, *, noisy=True):
+        ...         return self.words(batch.words)[:, :-1]               # without the end symbol
+        >>> from spigot.batches import collate, encode
+        >>> from spigot.data.sentence import Sentence
+        >>> rain = Sentence(("Rain", "fell"))
+        >>> vocab = Vocab.of([rain])
+        >>> Bag(EncoderSettings(kind="bag"), vocab)(collate([encode(rain, vocab)])).shape
+        torch.Size([1, 3, 8])
+    """
+
+    Settings: ClassVar[type[EncoderSettings]] = EncoderSettings
+
+    outputs: int
+
+    @abc.abstractmethod
+    def __init__(self, settings: Any, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:
+        super().__init__()
+
+    @abc.abstractmethod
+    def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
+        """States of the root and of the words.
+
+        Args:
+            batch: The sentences.
+            noisy: Whether dropout applies, if the batch has seeds at all.
+        """
+
+
+def make_encoder(
+    settings: EncoderSettings, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None
+) -> AbstractEncoder:
+    """The encoder that a table describes, with fresh parameters.
+
+    Example:
+        >>> import spigot.encoders
+        >>> from spigot.data.sentence import Sentence
+        >>> make_encoder(encoder_settings({"hidden": 8}), Vocab.of([Sentence(("Rain",))])).outputs
+        16
+    """
+    return ENCODERS.find(settings.kind)(settings, vocab, vectors)

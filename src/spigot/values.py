@@ -1,0 +1,105 @@
+"""The kinds of values that settings have, and how a table is laid over its defaults."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+Positive = Annotated[int, Field(gt=0)]
+"""A whole number above 0."""
+Count = Annotated[int, Field(ge=0)]
+"""A whole number from 0."""
+Rate = Annotated[float, Field(ge=0, lt=1)]
+"""A number from 0, and below 1."""
+Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+"""Several texts; one will do as well as a list."""
+
+
+class Values(BaseModel):
+    """A frozen group of values that refuses names it does not know.
+
+    Example:
+        >>> class Size(Values):
+        ...     width: Positive = 8
+        >>> Size(width=4).width
+        4
+        >>> Size(with_=4)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        pydantic_core._pydantic_core.ValidationError: 1 validation error for Size...
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        coerce_numbers_to_str=True,
+    )
+
+
+class Optimiser(Values):
+    """Adam, with its own gradient clipping and annealing for each model.
+
+    Example:
+        >>> Optimiser(learning_rate=2e-3).anneal_by
+        0.5
+    """
+
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    beta1: Rate = 0.9
+    beta2: Rate = 0.999
+    max_norm: Annotated[float, Field(gt=0)] = 1.0
+    weight_decay: Rate = 1e-6
+    anneal_every: Count = 10
+    anneal_by: Annotated[float, Field(gt=0, le=1)] = 0.5
+
+
+def check_options(group: type[BaseModel], table: Mapping[str, Any]) -> None:
+    """Refuse options that a kind of thing does not have, and say which it has.
+
+    Args:
+        group: Its settings; one of them is its `name`.
+        table: What is given.
+
+    Raises:
+        ValueError: If there is an option that it does not have.
+
+    Example:
+        >>> class Brush(Values):
+        ...     name: str
+        ...     width: int = 3
+        >>> check_options(Brush, {"name": "flat", "weight": 2})
+        Traceback (most recent call last):
+        ValueError: flat has no option 'weight'; it has width.
+    """
+    known = [field.alias or name for name, field in group.model_fields.items() if name != "name"]
+    for option in table:
+        if option not in ("name", *known):
+            raise ValueError(f"{table['name']} has no option {option!r}; it has {', '.join(known) or 'none'}.")
+
+
+KEYS = ("name", "kind", "annotation", "model")
+"""What tells one kind of thing from another in a table."""
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables on top of each other. One that names another kind of thing replaces what is below it.
+
+    Example:
+        >>> merged({"eta": 1.0, "encoder": {"hidden": 8, "layers": 2}}, {"encoder": {"hidden": 4}})
+        {'eta': 1.0, 'encoder': {'hidden': 4, 'layers': 2}}
+        >>> merged({"estimator": {"name": "spigot", "eta": 1.0}}, {"estimator": {"name": "blackbox"}})
+        {'estimator': {'name': 'blackbox'}}
+    """
+    whole = dict(below)
+    for key, value in above.items():
+        under = whole.get(key)
+        if isinstance(under, Mapping) and isinstance(value, Mapping) and not _differ(under, value):
+            value = merged(under, value)
+        whole[key] = value
+    return whole
+
+
+def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return any(key in one and key in other and one[key] != other[key] for key in KEYS)
