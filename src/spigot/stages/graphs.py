@@ -1,0 +1,313 @@
+"""Semantic dependency parser: scores of predicates, arcs and labelled arcs, and the best graph (NeurboParser)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Literal, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import softplus
+
+import spigot
+from spigot.annotations.graphs import GoldGraph, Graphs, graph_parts
+from spigot.batches.batch import Batch, Encoded
+from spigot.data.sentence import Arc
+from spigot.nn.scorers import PairScorer, WordScorer
+from spigot.stages.alternatives import ArcScore, arc_alternatives
+from spigot.stages.constraints import Constraints, Infeasible, checked_demands
+from spigot.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
+from spigot.stages.pruning import ArcPruner, Pruning, SeenArcs
+from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
+from spigot.types import Parts, Values
+from spigot.values import Optimiser, Positive
+from spigot.wires.estimators import EstimatorSettings
+
+PRUNER = "pruner"
+
+
+class GraphSettings(StageSettings):
+    """The semantic parser.
+
+    Attributes:
+        loss: The structured hinge with costs, or the log loss of the same model without determinism.
+        false_positive: Cost of a labelled arc too many (hinge).
+        false_negative: Cost of a labelled arc missed (hinge).
+        determinism: Whether roles that no training predicate repeats may be used once only.
+        roles: How many roles latent graphs have.
+    """
+
+    mlp_layers: Annotated[int, Field(ge=1, le=3)] = 2
+    loss: Literal["hinge", "log"] = "hinge"
+    false_positive: Annotated[float, Field(ge=0)] = 0.4
+    false_negative: Annotated[float, Field(ge=0)] = 0.6
+    determinism: bool = True
+    roles: Positive = 4
+    pruning: Pruning = Pruning()
+    optimiser: Optimiser = Optimiser(anneal_every=10)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The surviving parts of a batch and their scores.
+
+    Attributes:
+        predicates: A score for each position.
+        pairs: The surviving arcs as (sentence, predicate, argument).
+        arcs: A score for each of them.
+        labelled: A score for each of their roles.
+        possible: Which of these roles exist.
+    """
+
+    predicates: Float[Tensor, "batch n"]
+    pairs: Int[Tensor, "pairs 3"]
+    arcs: Float[Tensor, " pairs"]
+    labelled: Float[Tensor, "pairs l"]
+    possible: Bool[Tensor, "pairs l"]
+
+
+@final
+@STAGES.register("graphs")
+class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
+    """Scores what pruning leaves; the best graph follows.
+
+    Attributes:
+        seen: What training has seen between tags.
+        pruner: The small parser that decides what is scored; `None` if none is learned.
+
+    Example:
+        >>> from spigot.batches import collate, encode
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> from spigot.data.vocab import Vocab
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> vocab, graphs = Vocab.of([rain]), Graphs.learn("graph", [rain], None)
+        >>> parser = GraphStage("semantics", GraphSettings(annotation="graphs"), graphs, Surroundings(vocab))
+        >>> batch = collate([encode(rain, vocab, {"semantics": graphs})], {"semantics": graphs})
+        >>> parser.loss(batch).shape, parser.evidence(batch).scores.shape         # two roles: TOP and ARG1
+        (torch.Size([1]), torch.Size([1, 3, 3, 3]))
+    """
+
+    Settings = GraphSettings
+
+    def __init__(self, name: str, settings: GraphSettings, annotation: Graphs, around: Surroundings) -> None:
+        if not annotation.roles:
+            raise ValueError("The training graphs have no arcs and no tops, so there is nothing a parser could find.")
+        super().__init__(name, settings, annotation, around)
+        roles = len(annotation.roles)
+        self.structure = spigot.SemanticGraphs(roles, annotation.deterministic if settings.determinism else ())
+        self.seen = SeenArcs(settings.pruning, around.vocab, annotation)
+        self.predicates = WordScorer(self.width, settings.mlp, settings.mlp_layers)
+        self.pairs = PairScorer(self.width, settings.mlp, settings.mlp_layers)
+        self.labels = PairScorer(self.width, settings.mlp, settings.mlp_layers, outputs=roles)
+        self.pruner = ArcPruner(settings.pruning, around.vocab) if self.helper_epochs(settings) else None
+
+    @classmethod
+    def refusal(cls, settings: GraphSettings, estimator: EstimatorSettings) -> str:
+        """Marginals are out of reach where roles are deterministic."""
+        if estimator.name == "attention" and settings.determinism and not settings.latent:
+            return (
+                "system = 'attention' needs marginals, and no efficient algorithm gives those of semantic graphs with "
+                "deterministic roles; use ste, spigot or another estimator, or set semantics.determinism = false"
+            )
+        return ""
+
+    def evidence(self, batch: Batch, read: Sequence[Parts] = (), *, limits: GraphLimits | None = None) -> Evidence:
+        """Scores of all parts in the structure's layout; no pruning removes a forced arc."""
+        surviving = self.surviving(batch, None)
+        if limits is not None:
+            surviving = surviving | limits.forced.to(batch.device)
+        return self.parts(batch, self._scored(batch, read, surviving, None, noisy=False))
+
+    def decisive(self, evidence: Evidence, limits: GraphLimits | None) -> Evidence:
+        """Forced arcs get scores such that the best graph has them."""
+        if limits is None:
+            return evidence
+        return Evidence(*limits.to(evidence.scores.device).decide(*evidence, self.structure))
+
+    def loss(self, batch: Batch, read: Sequence[Parts] = ()) -> Values:
+        """The hinge or the log loss of each sentence's gold graph, over what survives; gold arcs do, in training."""
+        gold: GoldGraph = self.gold(batch)
+        kept = gold if batch.seeds is not None else None
+        scored = self._scored(batch, read, self.surviving(batch, kept), kept, noisy=True)
+        if self.settings.loss == "log":
+            return self._log_loss(scored, batch.lengths, *gold)
+        scores, mask = self.parts(batch, scored)
+        weight = torch.ones(scores.shape[-1], dtype=scores.dtype, device=scores.device)
+        weight[0] = 0  # the cost counts labelled arcs only
+        return spigot.structured_hinge(
+            scores,
+            graph_parts(gold, self.structure, scores.dtype),
+            self.structure,
+            mask=mask,
+            weight=weight,
+            false_positive=self.settings.false_positive,
+            false_negative=self.settings.false_negative,
+        )
+
+    def surviving(self, batch: Batch, gold: GoldGraph | None) -> Bool[Tensor, "batch n n"]:
+        """The arcs that pruning leaves, and gold arcs if they are to be kept."""
+        surviving = self.seen(batch)
+        if self.pruner is not None:
+            surviving = self.pruner(batch, surviving)
+        if gold is not None:
+            surviving[gold.arcs[:, :3].unbind(-1)] = True
+        return surviving
+
+    def parts(self, batch: Batch, scored: Scored) -> Evidence:
+        """All parts in the structure's layout, and which exist."""
+        size = scored.predicates.shape[1]
+        values = torch.cat((scored.arcs.unsqueeze(-1), scored.labelled), -1)
+        exists = torch.cat((torch.ones_like(scored.possible[:, :1]), scored.possible), -1)
+        shape = (*scored.predicates.shape, size, values.shape[-1])
+        sentence, head, argument = scored.pairs.unbind(-1)
+        flat = (sentence * size + head) * size + argument
+        scores = values.new_zeros(shape).flatten(0, 2).index_copy(0, flat, values).view(shape)
+        mask = exists.new_zeros(shape).flatten(0, 2).index_copy(0, flat, exists).view(shape)
+        # Predicates stand on the diagonal, which no arc uses; behind the end of a sentence there are none.
+        scores = torch.cat((scores[..., :1] + scored.predicates.diag_embed().unsqueeze(-1), scores[..., 1:]), -1)
+        mask[..., 0] |= _positions(batch.lengths, size).diag_embed()
+        return Evidence(scores, mask)
+
+    def alternatives(
+        self, z: Parts, evidence: Evidence, batch: Batch, values: Sequence[Any], top: int
+    ) -> list[tuple[ArcScore, ...]]:
+        """The arcs of each graph, then its tops, with the next best roles."""
+        known = partial(self.seen.labels, batch)
+        return arc_alternatives(values, self.annotation.roles, evidence.scores, known, top)
+
+    @property
+    def arc_labels(self) -> int:
+        """The roles."""
+        return self.structure.labels
+
+    def part(self, place: Sequence[int]) -> Arc:
+        """An arc with its role, or without; a predicate is an arc to itself."""
+        return Arc(place[0], place[1], self.annotation.roles[place[2] - 1] if place[2] else "")
+
+    def arcs(self, z: Parts) -> tuple[Parts, Parts]:
+        """Arcs without and with their roles. Predicates are not among them."""
+        _, arcs, labelled = self.structure.unpack(z)
+        return arcs, labelled
+
+    @classmethod
+    def helper_epochs(cls, settings: GraphSettings) -> dict[str, int]:
+        """The pruner, if one is learned."""
+        learned = settings.pruning.learned and not settings.latent
+        return {PRUNER: settings.pruning.epochs} if learned else {}
+
+    def helpers(self) -> dict[str, Helper]:
+        """The pruner, if one is learned."""
+        return {} if self.pruner is None else {PRUNER: Helper(self.pruner, self.settings.pruning.optimiser)}
+
+    def helper_loss(self, helper: str, batch: Batch) -> Values:
+        """The pruner's loss."""
+        if self.pruner is None:
+            return super().helper_loss(helper, batch)
+        return self.pruner.loss(batch, self.gold(batch), self.seen(batch))
+
+    @torch.no_grad()
+    def helper_scores(self, helper: str, batches: Iterable[Batch]) -> dict[str, float]:
+        """What pruning leaves: labelled parts and arcs a token, and its recall."""
+        arcs = parts = tokens = wanted = found = 0
+        for batch in batches:
+            kept = self.surviving(batch, None)
+            arcs, parts = arcs + int(kept.sum()), parts + int(self.seen.labels(batch, kept.nonzero()).sum())
+            tokens += int(batch.lengths.sum())
+            gold: GoldGraph = self.gold(batch)
+            pairs, role = gold.arcs[:, :3], gold.arcs[:, 3:]
+            allowed = self.seen.labels(batch, pairs).gather(-1, role).squeeze(-1)
+            wanted, found = wanted + len(pairs), found + int((kept[pairs.unbind(-1)] & allowed).sum())
+        return {
+            "arcs_a_token": arcs / max(tokens, 1),
+            "parts_a_token": parts / max(tokens, 1),
+            "recall": 100 * found / max(wanted, 1),
+        }
+
+    def prepare(self, sentences: Sequence[Encoded]) -> None:
+        """Fill the tables of what training has seen."""
+        if not self.settings.latent:
+            self.seen.learn(self.name, sentences)
+
+    def is_concerned(self, demands: Constraints) -> bool:
+        """Whether anything is said about the graph."""
+        return demands.on_graphs
+
+    def limits(self, demands: Sequence[Constraints | None], lengths: Sequence[int], size: int) -> GraphLimits | None:
+        """The parts that constraints leave, and the arcs they force; together they fit into a graph."""
+        roles = self.annotation.roles
+        said = checked_demands(demands, lengths, roles)
+        if not any(demand.on_graphs for demand in said):
+            return None
+        masks = [graph_masks(demand, size, roles, self.structure) for demand in said]
+        parts, forced = (torch.stack(several) for several in zip(*masks, strict=True))
+        for index, demand in enumerate(said):
+            if demand.arcs and not has_graph(self.structure, parts[index], forced[index]):
+                raise Infeasible(no_graph(demand, roles, self.structure), index)
+        return GraphLimits(parts, forced)
+
+    def _scored(
+        self,
+        batch: Batch,
+        read: Sequence[Parts],
+        surviving: Bool[Tensor, "batch n n"],
+        gold: GoldGraph | None,
+        *,
+        noisy: bool,
+    ) -> Scored:
+        states = self.states(batch, read, noisy=noisy)
+        pairs = surviving.nonzero()
+        return Scored(
+            self.predicates(states),
+            pairs,
+            self.pairs.at(states, pairs).squeeze(-1),
+            self.labels.at(states, pairs),
+            self._possible(batch, pairs, gold),
+        )
+
+    def _possible(self, batch: Batch, pairs: Int[Tensor, "pairs 3"], gold: GoldGraph | None) -> Bool[Tensor, "pairs l"]:
+        possible = self.seen.labels(batch, pairs)
+        if gold is not None:
+            possible[_rows(pairs, gold.arcs, *batch.tags[:, 1:].shape), gold.arcs[:, 3]] = True
+        return possible
+
+    def _log_loss(
+        self,
+        scored: Scored,
+        lengths: Int[Tensor, " batch"],
+        predicates: Bool[Tensor, "batch n"],
+        arcs: Int[Tensor, "arcs 4"],
+    ) -> Values:
+        r"""Negative log-likelihood without determinism, where it has a closed form.
+
+        $\log Z = \sum_i \operatorname{softplus}(s_i + \sum_j \operatorname{softplus}(a_{ij}))$ with
+        $a_{ij} = s_{ij} + \log\sum_l e^{s_{ijl}}$: what `crf_nll` gives, over the surviving parts only. Gold parts that
+        did not survive are left out, as the hinge leaves them out.
+        """
+        size = predicates.shape[1]
+        sentence, head, _ = scored.pairs.unbind(-1)
+        either = scored.arcs + scored.labelled.masked_fill(~scored.possible, -torch.inf).logsumexp(-1)
+        inside = torch.zeros_like(scored.predicates).flatten().index_add(0, sentence * size + head, softplus(either))
+        inside = softplus(scored.predicates + inside.view_as(scored.predicates))
+        log_z = inside.masked_fill(~_positions(lengths, size), 0).sum(-1)
+        chosen = _rows(scored.pairs, arcs, len(lengths), size)
+        arcs, chosen = arcs[chosen >= 0], chosen[chosen >= 0]
+        exists = scored.possible[chosen, arcs[:, 3]]
+        arcs, chosen = arcs[exists], chosen[exists]
+        value = scored.arcs[chosen] + scored.labelled[chosen, arcs[:, 3]]
+        on = scored.predicates.masked_fill(~predicates, 0).sum(-1)
+        return log_z - on - torch.zeros_like(log_z).index_add(0, arcs[:, 0], value)
+
+
+def _positions(lengths: Int[Tensor, " batch"], size: int) -> Bool[Tensor, "batch n"]:
+    """The root and the words of each sentence."""
+    return torch.arange(size, device=lengths.device) <= lengths.unsqueeze(-1)
+
+
+def _rows(pairs: Int[Tensor, "pairs 3"], arcs: Int[Tensor, "arcs 4"], batch: int, size: int) -> Int[Tensor, " arcs"]:
+    """Where each arc stands in the list of surviving pairs; -1 if it did not survive."""
+    strides = torch.tensor([size * size, size, 1], device=pairs.device)
+    place = torch.full((batch * size * size,), -1, device=pairs.device)
+    place[(pairs * strides).sum(-1)] = torch.arange(len(pairs), device=pairs.device)
+    return place[(arcs[:, :3] * strides).sum(-1)]
