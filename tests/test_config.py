@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from spigot.config import (
     PRESET_SYSTEMS,
     PRESETS,
-    SYSTEMS,
     Config,
     Data,
     find_config,
@@ -19,9 +18,12 @@ from spigot.config import (
     make_config,
     resolved_config,
     shipped_configs,
+    stage_class,
+    systems,
 )
-from spigot.config.load import PRESET_TASKS
-from spigot.data.listops import splits
+from spigot.config.presets import PRESET_TASKS, TASKS, Inside
+from spigot.corpora.listops import splits
+from spigot.wires import WireSettings
 
 CONFIGS = list(shipped_configs().values())
 
@@ -30,11 +32,42 @@ CLASSIFY = {"task": "classification"}
 
 
 def flat(values: dict[str, Any], before: str = "") -> dict[str, Any]:
-    """Leaves by dotted name."""
+    """Leaves by dotted name; wires have numbers."""
     leaves: dict[str, Any] = {}
     for name, value in values.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            value = {str(k): part for k, part in enumerate(value)}
         leaves |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {before + name: value}
     return leaves
+
+
+def full(short: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Settings by the names of a resolved configuration: those of stages, and of the wires that have them.
+
+    What is about a stage that an experiment does not have, or has no such option, is left out.
+    """
+    found: dict[str, Any] = {}
+    for name, value in short.items():
+        group, _, option = name.partition(".")
+        if group == "estimator":
+            found |= {other: value for other in known if other.endswith(f".estimator.{option}")}
+        elif group == "classifier" and option in Inside.model_fields:
+            continue  # which stages there are
+        elif group in ("syntax", "semantics", "classifier"):
+            found |= {f"stages.{name}": value} if f"stages.{name}" in known else {}
+        else:
+            found[name] = value
+    return found
+
+
+def the_wire(config: Config) -> WireSettings:
+    """The only one."""
+    ((_, wire),) = config.wires
+    return wire
+
+
+def the_estimator(config: Config) -> Any:
+    return the_wire(config).estimator
 
 
 def test_precedence_is_defaults_preset_file_overrides() -> None:
@@ -46,32 +79,36 @@ def test_precedence_is_defaults_preset_file_overrides() -> None:
         ({"preset": "release", "syntax": {"optimiser": {"anneal_every": 7}}}, {name: 3}, 3),
         ({"preset": "release"}, {"preset": "paper"}, 5),
     ):
-        assert make_config(given_values, overrides).syntax.optimiser.anneal_every == expected
+        assert make_config(given_values, overrides).stages["syntax"].optimiser.anneal_every == expected
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
-@pytest.mark.parametrize(("task", "system"), [(task, system) for task in SYSTEMS for system in SYSTEMS[task]])
-def test_a_preset_changes_only_what_it_says(preset: str, task: str, system: str) -> None:
+@pytest.mark.parametrize(("task", "system"), [(task, system) for task in TASKS for system in systems(task)])
+def test_a_preset_changes_only_what_it_says(
+    preset: str, task: str, system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = {"semantics": {"determinism": False}} if task == "classification" else {}  # so that attention is possible
     chosen = {"preset": preset, "task": task, "system": system, **free}
-    found = flat(make_config(chosen).model_dump())
+    found = flat(make_config(chosen).model_dump(mode="json"))
     said = flat(PRESETS[preset]) | flat(PRESET_TASKS.get((preset, task), {}))
     said |= flat(PRESET_SYSTEMS.get((preset, task, system), {})) | flat(chosen)
-    plain = flat(Config().model_dump())
-    if (task, system) == ("parsing", "pipeline"):
-        said["training.pretrain"] = found["training.epochs"]
+    for table in ("PRESETS", "PRESET_TASKS", "PRESET_SYSTEMS"):
+        monkeypatch.setattr(f"spigot.config.presets.{table}", {})
+    pretrain = {"training": {"pretrain": found["training.pretrain"]}} if system == "pipeline" else {}
+    plain = flat(make_config({**chosen, **pretrain}).model_dump(mode="json"))
+    said = full(said, plain)
     assert said.keys() <= plain.keys()
     assert found == plain | said
+    if (task, system) == ("parsing", "pipeline"):
+        assert found["training.pretrain"] == found["training.epochs"]
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_field_of_a_preset_can_be_overridden(preset: str) -> None:
-    plain = flat(Config().model_dump())
-    back = {name: plain[name] for name in flat(PRESETS[preset])}
-    assert flat(make_config({"preset": preset, "system": "ste"}, back).model_dump()) == plain | {
-        "preset": preset,
-        "system": "ste",
-    }
+    plain = make_config({"preset": "paper", "system": "ste"})
+    values = flat(plain.model_dump(mode="json"))
+    back = {name: values[f"stages.{name}" if f"stages.{name}" in values else name] for name in flat(PRESETS[preset])}
+    assert make_config({"preset": preset, "system": "ste"}, back) == plain.model_copy(update={"preset": preset})
 
 
 @given(st.floats(0.01, 10), st.integers(1, 50), st.sampled_from(["hinge", "log"]))
@@ -84,39 +121,44 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
 @pytest.mark.parametrize(
     ("given_values", "message"),
     [
-        ({"sytem": "ste"}, r"mine: sytem: is not a known setting\.$"),
-        ({"estimator": {"etta": 1}}, r"mine: estimator\.etta: is not a known setting\.$"),
-        ({"estimator": {"eta": -1}}, r"mine: estimator\.eta: .*greater than 0\.$"),
+        ({"sytem": "ste"}, r"mine: sytem: is not a known setting; did you mean system\?$"),
+        ({"estimator": {"etta": 1}}, r"mine: estimator\.etta: is not a known setting; the options .* are eta, .*\.$"),
+        ({"estimator": {"eta": -1}}, r"estimator: eta is -1\.0; .* zero or more\.$"),
+        ({"estimator": 3}, r"mine: estimator must be a table of options\.$"),
+        ({"syntax": 3}, r"mine: syntax is 3; it must be a table of settings\.$"),
         ({"estimator": {"eta": float("nan")}}, r"estimator\.eta: .*finite"),
-        ({"system": "magic"}, r"mine: system: .*'neurboparser'"),
+        ({"system": "magic"}, r"mine: system = 'magic' is none of task = 'parsing'; .* neurboparser, "),
         ({"preset": "magic"}, r"mine: preset: .*'paper'"),
-        ({"training": 3}, r"mine: training: "),
+        ({"training": 3}, r"mine: training is 3; it must be a table of settings\.$"),
         ({"training": {"epochs": 0}}, r"training\.epochs"),
         ({"seed": -1}, r"mine: seed: "),
         ({"data": {"synthetic": {"seed": -1}}}, r"data\.synthetic\.seed: "),
         ({"syntax": {"optimiser": {"beta1": 1.0}}}, r"syntax\.optimiser\.beta1: "),
-        ({"system": "pipeline", "training": {"pretrain": 0}}, r"mine: system = 'pipeline' freezes .*syntax_from\.$"),
+        ({"system": "pipeline", "training": {"pretrain": 0}}, r"mine: 'pipeline' freezes syntax, .*syntax_from\.$"),
         ({"system": "bilstm"}, r"mine: system = 'bilstm' is none of task = 'parsing'; choose one of neurboparser, "),
         ({**CLASSIFY, "system": "neurboparser"}, r"'neurboparser' is none of task = 'classification'; .* bilstm, "),
         ({**CLASSIFY, "system": "attention"}, r"mine: system = 'attention' needs marginals.*determinism = false\.$"),
         (
             {**CLASSIFY, "system": "pipeline", "training": {"pretrain": 0}},
-            r"freezes the semantic parser.* training\.pretrain or training\.semantics_from\.$",
+            r"freezes semantics, .* training\.pretrain or training\.semantics_from\.$",
         ),
         (
             {**CLASSIFY, "system": "pipeline", "training": {"pretrain": 0}, "classifier": {"structure": "trees"}},
-            r"freezes the syntactic parser.* training\.syntax_from\.$",
+            r"freezes syntax, .* training\.syntax_from\.$",
         ),
         (
             {**CLASSIFY, "system": "pipeline", "classifier": {"latent": True}},
-            r"mine: system = 'pipeline' never trains a latent parser; .*latent = false\.$",
+            r"mine: 'pipeline' never trains the latent semantics; .*semantics\.latent = false\.$",
         ),
         ({"estimator": {"polytope": "sequential"}}, r"'sequential' is about semantic graphs"),
-        ({"task": "translation"}, r"mine: task: .*'parsing'"),
+        (
+            {"task": "translation"},
+            r"task is 'translation'; it must be one of parsing, classification, or name stages\.$",
+        ),
         ({"training": {"share": 0}}, r"training\.share: .*greater than 0"),
         ({"training": {"share": 1.5}}, r"training\.share: "),
         ({"classifier": {"structure": "upwards"}}, r"classifier\.structure: .*'graphs'"),
-        ({"classifier": {"reader": "none"}}, r"classifier\.reader: .*'heads' or 'rounds'"),
+        ({"classifier": {"reader": "none"}}, r"mine: classifier\.reader: there is no reader 'none'; .*heads, .*rounds"),
         ({"classifier": {"rounds": 0}}, r"classifier\.rounds: "),
         ({"classifier": {"roles": 0}}, r"classifier\.roles: "),
         ({"classifier": {"encoder": {"input_dropout": 1.0}}}, r"classifier\.encoder\.input_dropout: "),
@@ -136,7 +178,8 @@ def test_a_group_and_a_part_of_it_cannot_both_be_given(overrides: dict[str, Any]
 
 def test_the_pipeline_may_take_its_parser_from_another_run() -> None:
     config = make_config({"system": "pipeline", "training": {"pretrain": 0, "syntax_from": "runs/other"}})
-    assert config.training.syntax_from == "runs/other"
+    assert config.stages["syntax"].start == "runs/other"
+    assert config.training.pretrain == 0
 
 
 def test_the_pipelines_parser_is_pretrained_as_long_as_joint_ones_are_trained() -> None:
@@ -146,7 +189,7 @@ def test_the_pipelines_parser_is_pretrained_as_long_as_joint_ones_are_trained() 
 
 
 @pytest.mark.parametrize(
-    ("given_values", "intermediate", "end", "latent", "joint"),
+    ("given_values", "inside", "end", "latent", "joint"),
     [
         ({}, "syntax", "semantics", False, True),
         ({"system": "neurboparser"}, None, "semantics", False, False),
@@ -164,10 +207,14 @@ def test_the_pipelines_parser_is_pretrained_as_long_as_joint_ones_are_trained() 
     ],
 )
 def test_what_is_trained_follows_from_task_system_and_structure(
-    given_values: dict[str, Any], intermediate: str | None, end: str, latent: bool, joint: bool
+    given_values: dict[str, Any], inside: str | None, end: str, latent: bool, joint: bool
 ) -> None:
     config = make_config(given_values)
-    assert (config.intermediate, config.end, config.is_latent, config.is_joint) == (intermediate, end, latent, joint)
+    learned = [name for name, stage in config.stages.items() if stage_class(stage).learns]
+    assert learned == [*([] if inside is None else [inside]), end]
+    assert config.end == end
+    assert config.supervised == [name for name in learned if not latent or name == end]
+    assert config.trained == (learned if joint else [end])
 
 
 def test_structured_attention_is_possible_where_there_are_marginals() -> None:
@@ -183,10 +230,14 @@ def test_structured_attention_is_possible_where_there_are_marginals() -> None:
 
 def test_a_parser_comes_from_the_run_of_its_own_kind() -> None:
     both = {"training": {"syntax_from": "trees", "semantics_from": "graphs"}}
-    assert make_config(both).parser_from == "trees"
-    assert make_config({**CLASSIFY, **both}).parser_from == "graphs"
-    assert make_config({**CLASSIFY, **both, "classifier": {"structure": "trees"}}).parser_from == "trees"
-    assert make_config({**CLASSIFY, **both, "system": "bilstm"}).parser_from == ""
+
+    def starts(**given_values: Any) -> dict[str, str]:
+        return {name: stage.start for name, stage in make_config({**both, **given_values}).stages.items()}
+
+    assert starts() == {"syntax": "trees", "semantics": "graphs"}
+    assert starts(task="classification") == {"semantics": "graphs", "classifier": ""}
+    assert starts(task="classification", classifier={"structure": "trees"}) == {"syntax": "trees", "classifier": ""}
+    assert starts(task="classification", system="bilstm") == {"classifier": ""}
 
 
 def test_a_configuration_is_frozen() -> None:
@@ -197,7 +248,7 @@ def test_a_configuration_is_frozen() -> None:
 def test_a_resolved_configuration_says_everything() -> None:
     """No preset creeps in again where an override took it away."""
     config = make_config({"preset": "release"}, {"estimator.max_norm": None})
-    assert config.estimator.max_norm is None
+    assert the_estimator(config).max_norm is None
     assert resolved_config(config.model_dump(mode="json")) == config
 
 
@@ -222,10 +273,11 @@ def test_files_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_the_shipped_configurations_are_valid(path: Path) -> None:
     config = load_config(path)
-    assert config.data.source != "files" or config.data.graphs.train or config.data.labels.train
+    assert config.data.source != "files" or config.data.sets[config.data_of(config.end)].train
     given_values = flat(tomllib.loads(path.read_text()))
     found = flat(config.model_dump(mode="json"))
-    assert {name: found[name] for name in given_values} == given_values
+    wanted = {name: value for name, value in full(given_values, found).items() if ".reads." not in name}
+    assert {name: found[name] for name in wanted} == wanted
 
 
 def test_paths_start_from_the_root_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,23 +291,25 @@ def test_paths_start_from_the_root_or_the_environment(monkeypatch: pytest.Monkey
 
 def test_a_preset_for_graphs_leaves_trees_alone() -> None:
     release = {**CLASSIFY, "preset": "release"}
-    assert make_config(release).estimator.polytope == "sequential"
-    assert make_config({**release, "classifier": {"structure": "trees"}}).estimator.polytope == "relaxation"
+    assert the_estimator(make_config(release)).polytope == "sequential"
+    trees = make_config({**release, "classifier": {"structure": "trees"}})
+    assert the_estimator(trees).polytope == "relaxation"
 
 
 def test_perturbed_averages_over_draws_of_noise() -> None:
     for chosen in ({}, CLASSIFY):
-        assert make_config({**chosen, "system": "perturbed"}).estimator.samples == 10
-        with pytest.raises(ValueError, match=r"'perturbed' needs noise"):
+        assert the_estimator(make_config({**chosen, "system": "perturbed"})).samples == 10
+        with pytest.raises(ValueError, match=r"temperature is 0\.0; the gradient comes from the noise"):
             make_config({**chosen, "system": "perturbed", "estimator": {"temperature": 0}})
 
 
 def test_listops_has_rounds_enough_for_its_deepest_trees() -> None:
     config = load_config("listops")
+    rounds = the_wire(config).model_dump()["as"]["rounds"]
     settings: dict[str, Any] = config.data.listops.model_dump() | {"train": 0, "dev": 0, "test": 0}
     for sentence in splits(ood=100, **settings).ood:
         assert sentence.heads is not None
-        assert depth(sentence.heads) + 1 <= config.classifier.rounds  # the root reads in a round of its own
+        assert depth(sentence.heads) + 1 <= rounds  # the root reads in a round of its own
 
 
 def depth(heads: tuple[int, ...]) -> int:

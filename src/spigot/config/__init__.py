@@ -4,34 +4,29 @@ A configuration is put together from, in rising order of precedence, the default
 `release`) says about the task and the system, the file, and overrides by dotted name.
 """
 
-from spigot.config.data import DATA_VARIABLE, Data, Files, ListOps, Synthetic
-from spigot.config.experiment import SYSTEMS, Config, Estimator, System, Training
-from spigot.config.load import PRESET_SYSTEMS, PRESETS, as_options, load_config, make_config, resolved_config
-from spigot.config.models import Classifier, Encoder, Optimiser, Pruning, Semantics, Syntax
+from spigot.config.experiment import Config, SharedEncoder, Training, stage_class
+from spigot.config.known import settings
+from spigot.config.load import as_options, load_config, make_config, resolved_config
+from spigot.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
 from spigot.config.shipped import find_config, shipped_configs
-from spigot.config.values import Count, Positive, Rate, Values
+from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot.values import Count, Optimiser, Positive, Rate, Values
 
 __all__ = [
     "DATA_VARIABLE",
     "PRESETS",
     "PRESET_SYSTEMS",
-    "SYSTEMS",
-    "Classifier",
+    "UNWIRED",
     "Config",
     "Count",
     "Data",
-    "Encoder",
-    "Estimator",
     "Files",
     "ListOps",
     "Optimiser",
     "Positive",
-    "Pruning",
     "Rate",
-    "Semantics",
-    "Syntax",
+    "SharedEncoder",
     "Synthetic",
-    "System",
     "Training",
     "Values",
     "as_options",
@@ -39,5 +34,8 @@ __all__ = [
     "load_config",
     "make_config",
     "resolved_config",
+    "settings",
     "shipped_configs",
+    "stage_class",
+    "systems",
 ]

@@ -1,76 +1,55 @@
-"""One experiment: which system, on what, how."""
+"""One experiment: which stages, how they are wired, on what they are trained, and how."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
+from torch import nn
 
-from spigot.config.data import Data
-from spigot.config.models import Classifier, Semantics, Syntax
-from spigot.config.values import Count, Positive, Values
-
-System = Literal[
-    "neurboparser",
-    "bilstm",
-    "pipeline",
-    "attention",
-    "ste",
-    "spigot",
-    "sparsemap",
-    "identity",
-    "blackbox",
-    "imle",
-    "perturbed",
-]
-_THROUGH: tuple[System, ...] = (
-    "pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed"
-)  # fmt: skip
-SYSTEMS: dict[str, tuple[System, ...]] = {
-    "parsing": ("neurboparser", *_THROUGH),
-    "classification": ("bilstm", *_THROUGH),
-}
-"""The systems of each task."""
+from spigot.annotations import ANNOTATIONS
+from spigot.corpora.settings import Data
+from spigot.encoders import AnyEncoder, BiLSTMSettings
+from spigot.stages.stage import STAGES, AbstractStage, AnyStage, StageSettings
+from spigot.values import Count, Optimiser, Positive, Values
+from spigot.wires import WireSettings
 
 
-class Estimator(Values):
-    """How gradients pass through the structure; which estimator it is follows from the system.
+class SharedEncoder(Values):
+    """An encoder that several stages read, trained by all of them.
 
     Attributes:
-        eta: The step size (`spigot`, `ste`, `identity`).
-        max_norm: The gradient of a sentence's structure is cut to this length first.
-        polytope: What `spigot` projects onto: the structure's relaxation, or its convex hull; `sequential` is the
-            published program's projection of graphs, which settles an arc before its labels.
-        strength: How far scores are moved against the gradient (`blackbox`, `imle`).
-        temperature: The size of the noise (`imle`, `perturbed`).
-        samples: How often noise is drawn (`imle`, `perturbed`).
-        normalise: Whether `identity` removes the length of the scores too.
+        encoder: Which.
+        optimiser: How it is updated.
+
+    Example:
+        >>> SharedEncoder.model_validate({"encoder": {"hidden": 64}}).encoder.kind
+        'bilstm'
     """
 
-    eta: Annotated[float, Field(gt=0)] = 1.0
-    max_norm: Annotated[float, Field(gt=0)] | None = None
-    polytope: Literal["relaxation", "hull", "sequential"] = "relaxation"
-    strength: Annotated[float, Field(gt=0)] = 10.0
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    samples: Positive = 1
-    normalise: bool = False
+    encoder: AnyEncoder = BiLSTMSettings()
+    optimiser: Optimiser = Optimiser()
 
 
 class Training(Values):
     """How long, and in what order.
 
     Attributes:
-        epochs: Passes over the end task's training set, and over the intermediate one's where both are trained.
-        pretrain: Passes over the intermediate task alone before that. Joint parsers start from scratch unless told
-            otherwise; the parser of a pipeline gets as many as `epochs`.
+        epochs: Passes over the last stage's training set, and over those of the others where they are trained with it.
+        pretrain: Passes over each stage that another one reads, alone, before that. Stages that are trained through
+            their wires start from scratch unless told otherwise; those of a pipeline get as many as `epochs`.
         batch: Sentences in a step.
         patience: Epochs without a better dev score after which training stops; never if 0.
-        share: The part of the intermediate sentences that an epoch of joint training draws, afresh each time.
-        end_weight: Weight of the end task's loss, against 1 - end_weight for the intermediate loss (§2.3); both count
-            fully if absent.
-        warm_up: Epochs before the end task's gradient may reach the intermediate parser.
-        syntax_from: A finished run whose syntactic parser to start from, instead of pretraining one.
-        semantics_from: A finished run whose semantic parser to start from, for `task = "classification"`.
+        share: The part of the sentences of the stages before the last that an epoch of joint training draws, afresh
+            each time.
+        end_weight: Weight of the last stage's loss, against 1 - end_weight for the others (§2.3); all count fully if
+            absent.
+        warm_up: Epochs before gradients may pass the wires.
         save_seconds: How often the state is saved beside the end of each epoch.
+
+    Example:
+        >>> Training(epochs=8).patience
+        5
     """
 
     epochs: Positive = 30
@@ -80,8 +59,6 @@ class Training(Values):
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     end_weight: Annotated[float, Field(gt=0, lt=1)] | None = None
     warm_up: Count = 0
-    syntax_from: str = ""
-    semantics_from: str = ""
     save_seconds: Annotated[float, Field(ge=0)] = 60.0
 
 
@@ -89,104 +66,164 @@ class Config(Values):
     """One experiment.
 
     Attributes:
-        task: `parsing`: syntactic trees inside a semantic parser; `classification`: a structure inside a sentence
-            classifier.
+        name: What reports call it.
+        task: The preset that its stages come from, if any.
+        system: What reports call the way it is wired, e.g. `spigot`.
+        preset: Whether defaults are those of the paper or of its published program.
+        seed: Where random numbers start.
+        encoders: Encoders that stages share, by name.
+        stages: The stages by name, in the order they read each other; the last one is what the training goes by.
         sweep: Values to try for settings by dotted name, for `spigot sweep`.
 
     Example:
-        >>> Config.model_validate({"system": "ste", "estimator": {"eta": 0.5}}).estimator.eta
-        0.5
+        >>> stages = {"syntax": {"annotation": "trees"}}
+        >>> config = Config.model_validate({"stages": stages})
+        >>> config.end, config.supervised, config.data_of("syntax")
+        ('syntax', ['syntax'], 'trees')
     """
 
     name: str = ""
-    task: Literal["parsing", "classification"] = "parsing"
-    system: System = "spigot"
+    task: str = ""
+    system: str = ""
     preset: Literal["paper", "release"] = "paper"
     seed: Count = 0
     data: Data = Data()
-    syntax: Syntax = Syntax()
-    semantics: Semantics = Semantics()
-    classifier: Classifier = Classifier()
-    estimator: Estimator = Estimator()
+    encoders: dict[str, SharedEncoder] = Field(default={})
+    stages: dict[str, AnyStage] = Field(default={})
     training: Training = Training()
     sweep: dict[str, tuple[bool | int | float | str, ...]] = Field(default={})
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Config":
-        if self.system not in SYSTEMS[self.task]:
-            raise ValueError(
-                f"system = {self.system!r} is none of task = {self.task!r}; choose one of "
-                f"{', '.join(SYSTEMS[self.task])}"
-            )
-        parser, start = self.intermediate, self.training.pretrain or self.parser_from
-        if self.system == "pipeline" and parser is not None and not start:
-            kind = "syntactic" if parser == "syntax" else "semantic"
-            raise ValueError(
-                f"system = 'pipeline' freezes the {kind} parser, so it needs training.pretrain or "
-                f"training.{parser}_from."
-            )
-        if self.estimator.polytope == "sequential" and self.intermediate == "syntax":
-            raise ValueError("estimator.polytope = 'sequential' is about semantic graphs; use 'relaxation' for trees")
-        if self.system == "perturbed" and self.estimator.temperature == 0:
-            raise ValueError("system = 'perturbed' needs noise; set estimator.temperature above 0")
-        if self.task == "classification":
-            self._check_classifier()
+        for name in (*self.stages, *self.encoders):
+            if not re.fullmatch(r"[\w-]+", name) or hasattr(nn.ModuleDict(), name):
+                raise ValueError(f"{name!r} cannot be the name of a stage or an encoder; call it otherwise")
+        before: list[str] = []
+        for name, stage in self.stages.items():
+            if isinstance(stage.encoder, str) and stage.encoder not in self.encoders:
+                raise ValueError(
+                    f"stages.{name}.encoder names {stage.encoder!r}, and there is no encoders.{stage.encoder}"
+                )
+            for wire in stage.reads:
+                if wire.stage not in before:
+                    raise ValueError(
+                        f"stages.{name} reads {wire.stage!r}, which is no stage before it; those are "
+                        f"{', '.join(before) or 'none'}"
+                    )
+                source = self.stages[wire.stage]
+                if reason := stage_class(source).refusal(source, wire.estimator):
+                    raise ValueError(reason)
+            before.append(name)
+        self._check_trained()
         return self
 
-    def _check_classifier(self) -> None:
-        structure = self.classifier.structure
-        if self.system == "attention" and structure == "graphs" and not self.is_latent and self.semantics.determinism:
-            raise ValueError(
-                "system = 'attention' needs marginals, and no efficient algorithm gives those of semantic graphs with "
-                "deterministic roles; use ste, spigot or another estimator, or set semantics.determinism = false"
-            )
-        if self.is_latent and self.system == "pipeline":
-            raise ValueError("system = 'pipeline' never trains a latent parser; choose another, or latent = false")
+    def _check_trained(self) -> None:
+        """Every stage must learn from somewhere."""
+        read = {wire.stage for _, wire in self.wires}
+        for name, stage in self.stages.items():
+            if is_learned(stage) and stage.latent and name not in read:
+                raise ValueError(f"no stage reads the latent {name}, so nothing trains it; set {name}.latent = false")
+            if not is_learned(stage) or name in self.trained:
+                continue
+            if stage.latent:
+                raise ValueError(
+                    f"'pipeline' never trains the latent {name}; choose another system or estimator, or "
+                    f"{name}.latent = false"
+                )
+            if not self.training.pretrain and not stage.start:
+                raise ValueError(f"'pipeline' freezes {name}, so it needs training.pretrain or training.{name}_from.")
 
     def by_name(self) -> dict[str, Any]:
-        """All settings by their dotted names, as plain values.
+        """All settings by their dotted names, as plain values: those of a stage under its own name, and those of the
+        estimator under `estimator` if there is one wire only.
 
         Example:
-            >>> Config().by_name()["estimator.eta"]
-            1.0
+            >>> from spigot.config import make_config
+            >>> names = make_config({"system": "ste"}).by_name()
+            >>> names["training.epochs"], names["syntax.mlp"], names["estimator.eta"]
+            (30, 100, 1.0)
         """
-        return dict(_leaves(self.model_dump(mode="json")))
+        found: dict[str, Any] = {}
+        several = len(list(self.wires)) > 1
+        for name, value in _leaves(self.model_dump(mode="json")):
+            name = name.removeprefix("stages.")
+            _, wire, after = name.partition(".reads.")
+            alone = wire and not several and after.startswith("0.estimator.")
+            found[after.removeprefix("0.") if alone else name] = value
+        return found
+
+    def value(self, name: str) -> Any:
+        """A setting by its dotted name, as a plain value.
+
+        Raises:
+            KeyError: If there is none.
+        """
+        return self.by_name()[name.removeprefix("stages.")]
 
     @property
-    def intermediate(self) -> Literal["syntax", "semantics"] | None:
-        """The parser whose structures the end model reads."""
-        if self.task == "parsing":
-            return None if self.system == "neurboparser" else "syntax"
-        if self.system == "bilstm" or self.classifier.structure in ("gold", "left", "right", "random"):
-            return None
-        return "semantics" if self.classifier.structure == "graphs" else "syntax"
+    def end(self) -> str:
+        """The last stage: what the training goes by."""
+        return list(self.stages)[-1]
 
     @property
-    def end(self) -> Literal["semantics", "classifier"]:
-        """The end model."""
-        return "semantics" if self.task == "parsing" else "classifier"
+    def supervised(self) -> list[str]:
+        """The stages that have data of their own."""
+        return [name for name, stage in self.stages.items() if not stage.latent]
 
     @property
-    def is_latent(self) -> bool:
-        """Whether the intermediate parser has no data of its own."""
-        return self.task == "classification" and self.classifier.latent and self.intermediate is not None
+    def wires(self) -> Iterator[tuple[str, WireSettings]]:
+        """All wires, each with the stage that reads."""
+        return ((name, wire) for name, stage in self.stages.items() for wire in stage.reads)
 
     @property
-    def is_joint(self) -> bool:
-        """Whether the end task trains the intermediate parser."""
-        return self.intermediate is not None and self.system != "pipeline"
+    def trained(self) -> list[str]:
+        """The stages that are trained to the end: those that nothing reads, and those that gradients come back to."""
+        read = {wire.stage for _, wire in self.wires}
+        reached = {name for name in self.stages if name not in read}
+        for name in reversed(list(self.stages)):
+            if name in reached:
+                reached.update(wire.stage for wire in self.stages[name].reads if not wire.is_frozen)
+        return [name for name in self.stages if name in reached and is_learned(self.stages[name])]
+
+    def reached(self, stage: str) -> list[str]:
+        """The stages that a stage's loss trains: itself, and those that its gradients pass to."""
+        found = [stage]
+        for name in found:
+            found += [w.stage for w in self.stages[name].reads if not w.is_frozen and w.stage not in found]
+        return [name for name in self.stages if name in found and is_learned(self.stages[name])]
+
+    def data_of(self, stage: str) -> str:
+        """The data set that a stage learns from, is chosen by and judged by."""
+        settings = self.stages[stage]
+        return settings.data or ANNOTATIONS[settings.annotation].dataset
 
     @property
-    def parser_from(self) -> str:
-        """The run to take the intermediate parser from, if any."""
-        return {"syntax": self.training.syntax_from, "semantics": self.training.semantics_from}.get(
-            self.intermediate or "", ""
-        )
+    def text(self) -> tuple[str, ...]:
+        """The data sets whose words the system knows."""
+        return self.data.text or tuple(dict.fromkeys(map(self.data_of, self.supervised)))
+
+
+def stage_class(settings: StageSettings) -> type[AbstractStage]:
+    """The class that a stage's settings are of.
+
+    Example:
+        >>> import spigot.stages
+        >>> stage_class(spigot.stages.TreeStage.Settings(annotation="trees")).__name__
+        'TreeStage'
+    """
+    return STAGES.find(settings.model or settings.annotation)
+
+
+def is_learned(settings: StageSettings) -> bool:
+    """Whether a stage has anything to learn."""
+    return stage_class(settings).learns
 
 
 def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, dict) and value:
             yield from _leaves(value, f"{above}{name}.")
+        elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            yield from _leaves({str(k): item for k, item in enumerate(value)}, f"{above}{name}.")
         else:
             yield above + name, value

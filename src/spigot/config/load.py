@@ -7,53 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from spigot.config.expansion import Refused, expanded, first_error
 from spigot.config.experiment import Config
+from spigot.config.known import suggestion
+from spigot.config.presets import Table
 from spigot.config.shipped import find_config
-
-PRESET_TASKS: dict[tuple[str, str], dict[str, Any]] = {
-    ("paper", "classification"): {
-        "semantics": {"optimiser": {"max_norm": 5.0, "anneal_every": 5}},
-        "estimator": {"eta": 5 / 32},
-        "training": {"batch": 32, "pretrain": 7, "share": 0.2},
-    },
-    ("release", "classification"): {
-        "semantics": {
-            "encoder": {"lemma_from_form": True, "drop_all": True},
-            "optimiser": {"max_norm": 5.0, "anneal_every": 5},
-        },
-        "training": {"batch": 32, "pretrain": 7, "share": 0.2},
-    },
-}
-"""What a preset says about the second task: batches of 32, a pretrained parser, a fifth of its data an epoch."""
-
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "release": {
-        "syntax": {
-            "mlp_layers": 2,
-            "keep": 10,
-            "encoder": {"lemma_from_form": True, "drop_all": True},
-            "optimiser": {"anneal_every": 10},
-        },
-        "training": {"epochs": 100},
-    },
-}
-"""Where the paper and the published program differ. Fields of a file override them one by one."""
-
-PRESET_SYSTEMS: dict[tuple[str, str, str], dict[str, Any]] = {
-    ("paper", "parsing", "attention"): {
-        "syntax": {"loss": "crf", "optimiser": {"learning_rate": 5e-4, "anneal_every": 4}},
-    },
-    ("release", "parsing", "attention"): {"syntax": {"loss": "crf"}},
-    ("release", "parsing", "spigot"): {"estimator": {"max_norm": 1.0}},
-    ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32, "polytope": "sequential"}},
-    **{
-        (preset, task, "perturbed"): {"estimator": {"samples": 10}}  # one draw would be no mean
-        for preset in ("paper", "release")
-        for task in ("parsing", "classification")
-    },
-}
-"""What a preset says about one system of a task: structured attention has its own loss and schedule."""
+from spigot.values import merged
 
 
 def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -63,11 +22,14 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         path: The file, or the name of a configuration that comes with spigot; see `find_config`.
         overrides: Values by dotted name, e.g. `{"estimator.eta": 0.5}`. They win over the file.
 
+    Raises:
+        ValueError: If a value cannot be, or is an option that no estimator of the experiment has.
+
     Example:
         >>> import tempfile, pathlib
         >>> file = pathlib.Path(tempfile.mkdtemp()) / "mine.toml"
         >>> _ = file.write_text("system = 'attention'")
-        >>> load_config(file, {"training.epochs": 3}).syntax.loss
+        >>> load_config(file, {"training.epochs": 3}).stages["syntax"].loss
         'crf'
         >>> load_config("synthetic").data.source
         'synthetic'
@@ -77,7 +39,9 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}.") from None
-    return make_config(given, overrides, where=str(path), options=as_options(overrides or {}))
+    config = make_config(given, overrides, where=str(path), options=as_options(overrides or {}))
+    _check_useful(config, overrides or {})
+    return config
 
 
 def as_options(overrides: Mapping[str, Any]) -> dict[str, str]:
@@ -99,42 +63,31 @@ def make_config(
 ) -> Config:
     """An experiment from nested values, with its preset filled in below them.
 
+    A table that names no stages is one of the paper's experiments: `task` says which, `system` what stands on the wire.
+    The settings of a stage may be written under its own name instead of below `stages`, and those of `[estimator]`
+    hold for every wire whose estimator has them; a wire's own stand above those of the file, and below the overrides.
+
     Args:
-        given: The values.
-        overrides: More of them, by dotted name; they win.
-        where: What an error blames.
-        options: What it blames instead for some of the overrides, by dotted name.
+        given: The values of a file.
+        overrides: Values by dotted name that win over them.
+        where: What messages call the file.
+        options: What they blame instead for some of the overrides, by dotted name.
 
     Example:
-        >>> make_config({"preset": "release"}).estimator.max_norm
-        1.0
+        >>> config = make_config({"preset": "release"})
+        >>> list(config.stages), config.stages["semantics"].reads[0].estimator.max_norm
+        (['syntax', 'semantics'], 1.0)
+        >>> make_config({"system": "sponge"})
+        Traceback (most recent call last):
+        ValueError: the configuration: system = 'sponge' is none of task = 'parsing'; choose one of neurboparser, \
+pipeline, attention, ste, spigot, sparsemap, identity, blackbox, imle, perturbed.
     """
-    changes: dict[str, Any] = {}
-    for name, value in (overrides or {}).items():
-        place = changes
-        *groups, last = name.split(".")
-        for group in groups:
-            place = place.setdefault(group, {})
-            if not isinstance(place, dict):
-                raise ValueError(f"{where}: {name} and a part of it are both given; give one of them.")
-        if isinstance(place.get(last), dict):
-            raise ValueError(f"{where}: {name} and a part of it are both given; give one of them.")
-        place[last] = value
-    chosen = _merge(dict(given), changes)
-    preset, system, task = (str(chosen.get(name, Config.model_fields[name].default)) for name in _CHOICES)
-    values = _merge(Config().model_dump(), PRESETS.get(preset, {}))
-    values = _merge(values, PRESET_TASKS.get((preset, task), {}))
-    values = _merge(values, PRESET_SYSTEMS.get((preset, task, system), {}))
-    classifier = chosen.get("classifier", {})
-    if isinstance(classifier, dict) and classifier.get("structure", "graphs") != "graphs":
-        values["estimator"]["polytope"] = "relaxation"  # the program knew no other structure here
-    values = _merge(values, chosen)
-    training = values["training"]
-    if system == "pipeline" and task == "parsing" and isinstance(training, dict) and not training["syntax_from"]:
-        named = chosen.get("training", {})
-        if "pretrain" not in named:  # its parser gets as many passes as the joint ones give theirs
-            training["pretrain"] = training["epochs"]
-    return resolved_config(values, where, options=options)
+    try:
+        above = _nested(overrides or {})
+        spelt_out = expanded(merged(given, above), above.get("estimator", {}))
+        return resolved_config(spelt_out, where, options=options)
+    except Refused as error:
+        raise ValueError(f"{_with(where, options)}: {str(error).rstrip('.')}.") from None
 
 
 def resolved_config(
@@ -143,36 +96,65 @@ def resolved_config(
     """An experiment from values that need no preset below them, such as those of a finished run.
 
     Args:
-        values: All that is not as by default.
-        where: What an error blames.
-        options: What it blames instead for some values, by dotted name.
+        values: The stages and all that is not as by default.
+        where: What messages call the file.
+        options: What they blame instead for some values, by dotted name.
 
     Example:
-        >>> resolved_config({"preset": "release", "estimator": {"eta": 2.0}}).estimator.max_norm is None
-        True
+        >>> resolved_config({"stages": {"syntax": {"annotation": "trees", "mlp": 8}}}).stages["syntax"].mlp
+        8
     """
     try:
         return Config.model_validate(dict(values))
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(map(str, first["loc"]))
-        kind = "is not a known setting" if first["type"] == "extra_forbidden" else first["msg"]
-        reason = kind.removeprefix("Value error, ").rstrip(".")
-        options = options or {}
-        if name in options:
-            raise ValueError(f"{options[name]}: {reason.replace('Input should', 'it should')}.") from None
-        if options and first["type"] == "value_error":  # about several settings: who knows which one is to blame
-            where = f"{where} with {' '.join(options.values())}"
-        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}.") from None
+        path, reason = first_error(error)
+        name = ".".join(map(str, path)).removeprefix("stages.").replace(".estimator.estimator", ".estimator")
+        option = _option(name, options or {}) or _option(f"{name}.{reason.partition(' ')[0]}", options or {})
+        if reason == "extra_forbidden":
+            reason = f"is not a known setting{suggestion(name, values, '--' if option.startswith('--') else '')}"
+        end = "" if reason.endswith(("?", ".")) else "."
+        if option:
+            raise ValueError(f"{option}: {reason.replace('Input should', 'it should')}{end}") from None
+        if not name:  # about several settings: who knows which one is to blame
+            where = _with(where, options)
+        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}{end}") from None
 
 
-_CHOICES = ("preset", "system", "task")
+def _with(where: str, options: Mapping[str, str] | None) -> str:
+    return f"{where} with {' '.join(options.values())}" if options else where
 
 
-def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested dictionaries on top of each other."""
-    merged = dict(below)
-    for name, value in above.items():
-        under = merged.get(name)
-        merged[name] = _merge(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
-    return merged
+def _option(name: str, options: Mapping[str, str]) -> str:
+    """The option that a setting came by, under whichever of its names; empty if it came by none."""
+    stage, _, rest = name.partition(".")
+    names = [name, f"stages.{name}", f"estimator.{name.rpartition('.estimator.')[2]}"]
+    names += [f"training.{stage}_from"] if rest == "start" else []
+    found = next((options[known] for known in names if known in options), "")
+    return found or next((text for full, text in options.items() if full.startswith(f"{name}.")), "")
+
+
+def _nested(overrides: Mapping[str, Any]) -> Table:
+    changes: Table = {}
+    for name, value in overrides.items():
+        place = changes
+        *groups, last = name.split(".")
+        for group in groups:
+            place = place.setdefault(group, {})
+            if not isinstance(place, dict):
+                raise Refused(f"{name} and a part of it are both given; give one of them")
+        if isinstance(place.get(last), dict):
+            raise Refused(f"{name} and a part of it are both given; give one of them")
+        place[last] = value
+    return changes
+
+
+def _check_useful(config: Config, overrides: Mapping[str, Any]) -> None:
+    """Complain about an option that somebody asked for and that no wire has."""
+    estimators = {wire.estimator.name: type(wire.estimator).model_fields for _, wire in config.wires}
+    for option in _nested(overrides).get("estimator", {}):
+        if not any(option in fields for fields in estimators.values()):
+            known = "; ".join(f"{name} has {', '.join([*fields][1:]) or 'none'}" for name, fields in estimators.items())
+            raise ValueError(
+                f"estimator.{option} would change nothing, since no wire of system = {config.system!r} has such an "
+                f"option{known and ': ' + known}."
+            )

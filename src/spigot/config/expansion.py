@@ -1,0 +1,167 @@
+"""From what people write to stages and wires: short forms spelt out, presets filled in, a system put on every wire."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from spigot.config.experiment import Config
+from spigot.config.presets import CONSUMED, POSSIBLE, TASKS, UNWIRED, Table, below, systems
+from spigot.interface import ESTIMATORS
+from spigot.stages.stage import stage_settings
+from spigot.values import merged
+from spigot.wires.estimators import settings_class
+
+
+class Refused(ValueError):
+    """A table that says something impossible."""
+
+
+def expanded(chosen: Table, forced: Any) -> Table:
+    """A file as stages and wires.
+
+    Args:
+        chosen: The file, with the overrides in it.
+        forced: Options of estimators among the overrides.
+    """
+    task = chosen.get("task") or ("" if _names_stages(chosen) else "parsing")
+    if task and task not in TASKS:
+        raise Refused(f"task is {task!r}; it must be one of {', '.join(TASKS)}, or name stages")
+    for group in ("training", "data", "stages", *(POSSIBLE if task else ())):
+        if not isinstance(chosen.get(group, {}), Mapping):
+            raise Refused(f"{group} is {chosen[group]!r}; it must be a table of settings")
+    values, spare = dict(chosen), {}
+    system = str(chosen.get("system", "spigot" if task else ""))
+    if not task and system == _label(chosen["stages"]):
+        system = ""  # what its wires say, written down by an earlier expansion
+    known = systems(task)
+    if system and system not in known:
+        raise Refused(
+            f"system = {system!r} is none of task = {task!r}; choose one of {', '.join(known)}"
+            if task
+            else f"there is no system {system!r}; choose one of {', '.join(known)}"
+        )
+    if task:
+        values, spare = _preset(chosen, task, system)
+    elif not chosen["stages"]:
+        raise Refused("there are no stages; name one, such as [stages.syntax] with annotation = 'trees'")
+    stages = _lifted(values)
+    for name in spare:
+        _checked(name, stage_settings, stages.pop(name))  # nothing reads it here
+    _wire(stages, system, values.pop("estimator", {}), forced)
+    training = values.get("training", {})
+    if training.get("pretrain") == "epochs":
+        training = {**training, "pretrain": training.get("epochs", Config().training.epochs)}
+    return {**values, "system": system or _label(stages), "stages": stages, "training": training}
+
+
+def _names_stages(chosen: Table) -> bool:
+    """Whether a file has stages of its own, and not only settings for those of the paper's experiments."""
+    settings = [name in POSSIBLE and "annotation" not in _table(t) for name, t in _table(chosen.get("stages")).items()]
+    return "stages" in chosen and not (settings and all(settings))
+
+
+def _preset(chosen: Table, task: str, system: str) -> tuple[Table, Table]:
+    """A file over the stages of its task, and those of them that the task does not have."""
+    for group, kind in CONSUMED.items():
+        own = chosen.get(group, {})
+        _checked(group, kind.model_validate, {name: own[name] for name in kind.model_fields if name in own})
+    made = TASKS[task](chosen, system)
+    if "annotation" in _table(chosen.get("stages", {}).get(list(made.stages)[-1])):
+        return dict(chosen), {}  # all that the task says is in the file already, as in that of a run
+    values = dict(chosen)
+    for group, kind in CONSUMED.items():
+        values[group] = {name: value for name, value in chosen.get(group, {}).items() if name not in kind.model_fields}
+    spare = {name: table for name, table in POSSIBLE.items() if name not in made.stages}
+    under = merged({"task": task, "stages": {**made.stages, **spare}}, made.below)
+    return merged(merged(under, below(str(chosen.get("preset", "paper")), task, system, chosen)), values), spare
+
+
+def _checked(group: str, check: Callable[[Any], object], table: Any) -> None:
+    """What a table says must make sense, whether the experiment has a use for it or not."""
+    try:
+        check(table)
+    except ValidationError as error:
+        path, reason = first_error(error)
+        known = "is not a known setting" if reason == "extra_forbidden" else reason
+        raise Refused(f"{'.'.join(map(str, (group, *path)))}: {known}") from None
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    """A value if it is a table, and otherwise an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _lifted(values: Table) -> Table:
+    """The tables of the stages, with what stands under their own names outside `stages` laid over them."""
+    stages = {name: dict(table) if isinstance(table, Mapping) else table for name, table in values["stages"].items()}
+    for name in list(stages):
+        if name in values and name not in Config.model_fields:
+            outside = values.pop(name)
+            if not isinstance(outside, Mapping):
+                raise Refused(f"{name} must be a table with the settings of the stage")
+            stages[name] = merged(stages[name], outside)
+        training = values.get("training", {})
+        start = training.get(f"{name}_from") if isinstance(training, Mapping) else None
+        if start is not None:
+            values["training"] = {key: value for key, value in training.items() if key != f"{name}_from"}
+            stages[name] = {**stages[name], "start": start}
+    return stages
+
+
+def _wire(stages: Table, system: str, options: Any, forced: Any) -> None:
+    """Put the system's estimator on every wire, with the options that it has."""
+    known = {field for name in ESTIMATORS for field in settings_class(name).model_fields if field != "name"}
+    if not isinstance(options, Mapping):
+        raise Refused("estimator must be a table of options")
+    for name in options:
+        if name not in known:
+            listed = ", ".join(sorted(known))
+            raise Refused(f"estimator.{name}: is not a known setting; the options of estimators are {listed}")
+    if system in UNWIRED:
+        end = list(stages)[-1]
+        for name in [name for name in stages if name != end]:
+            del stages[name]
+        stages[end] = {name: value for name, value in _table(stages[end]).items() if name != "reads"}
+        return
+    for name, table in stages.items():
+        if wires := _wires(table):
+            stages[name] = {**table, "reads": [_wired(wire, system, options, forced) for wire in wires]}
+
+
+def _wires(stage: Any) -> list[Any]:
+    """What a stage reads by; nothing where that makes no sense, which is refused later, with its place."""
+    reads = _table(stage).get("reads")
+    return [reads] if isinstance(reads, Mapping) else [*reads] if isinstance(reads, list | tuple) else []
+
+
+def _wired(wire: Any, system: str, options: Mapping[str, Any], forced: Mapping[str, Any]) -> Any:
+    own = _table(wire).get("estimator", {})
+    own = {"name": own} if isinstance(own, str) else own
+    if not isinstance(wire, Mapping) or not isinstance(own, Mapping):
+        return wire  # which is refused later, with its place, as is a name that no estimator has
+    name = system or own.get("name", "spigot")
+    fields = settings_class(name).model_fields if isinstance(name, str) and name in ESTIMATORS else {}
+    shared, above = ({key: value for key, value in some.items() if key in fields} for some in (options, forced))
+    same = own.get("name", name) == name
+    return {**wire, "estimator": {"name": name, **shared, **(own if same else {}), **above}}
+
+
+def _label(stages: Mapping[str, Any]) -> str:
+    """What reports call a system that has no name: what stands on its wires, or what it finds."""
+    wires = [_table(wire) for table in stages.values() for wire in _wires(table)]
+    names = dict.fromkeys(str(_table(wire.get("estimator")).get("name")) for wire in wires)
+    return "+".join(names or dict.fromkeys(str(_table(table).get("annotation")) for table in stages.values()))
+
+
+def first_error(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
+    """Where the first thing is wrong, however deep, and what."""
+    first = error.errors()[0]
+    path = tuple(first["loc"])
+    inner = first.get("ctx", {}).get("error")
+    if isinstance(inner, ValidationError):
+        below, reason = first_error(inner)
+        return (*path, *below), reason
+    if first["type"] == "extra_forbidden":
+        return path, "extra_forbidden"
+    return path, first["msg"].removeprefix("Value error, ")

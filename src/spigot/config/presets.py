@@ -1,0 +1,190 @@
+"""The paper's two experiments as stages and wires, and what the paper and its published program say about them.
+
+This is the only place that knows them by name: everything else sees stages.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from spigot.interface import ESTIMATORS
+from spigot.values import Positive, Values, merged
+from spigot.wires.readers import READERS
+
+Table = dict[str, Any]
+
+UNWIRED = ("neurboparser", "bilstm")
+"""The systems without wires: the last stage alone."""
+
+_GIVEN = ("gold", "left", "right", "random")
+
+POSSIBLE: dict[str, Table] = {
+    "syntax": {"annotation": "trees"},
+    "semantics": {"annotation": "graphs"},
+    "classifier": {"annotation": "label"},
+}
+"""The stages of the paper's experiments. A file may have a table for each, whether its experiment has it or not."""
+
+PRESETS: dict[str, Table] = {
+    "paper": {},
+    "release": {
+        "syntax": {
+            "mlp_layers": 2,
+            "keep": 10,
+            "encoder": {"lemma_from_form": True, "drop_all": True},
+            "optimiser": {"anneal_every": 10},
+        },
+        "training": {"epochs": 100},
+    },
+}
+"""Where the paper and the published program differ. Fields of a file override them one by one."""
+
+PRESET_TASKS: dict[tuple[str, str], Table] = {
+    ("paper", "classification"): {
+        "semantics": {"optimiser": {"max_norm": 5.0, "anneal_every": 5}},
+        "estimator": {"eta": 5 / 32},
+        "training": {"batch": 32, "pretrain": 7, "share": 0.2},
+    },
+    ("release", "classification"): {
+        "semantics": {
+            "encoder": {"lemma_from_form": True, "drop_all": True},
+            "optimiser": {"max_norm": 5.0, "anneal_every": 5},
+        },
+        "training": {"batch": 32, "pretrain": 7, "share": 0.2},
+    },
+}
+"""What a preset says about the second task: batches of 32, a pretrained parser, a fifth of its data an epoch."""
+
+PRESET_SYSTEMS: dict[tuple[str, str, str], Table] = {
+    ("paper", "parsing", "attention"): {
+        "syntax": {"loss": "crf", "optimiser": {"learning_rate": 5e-4, "anneal_every": 4}},
+    },
+    ("release", "parsing", "attention"): {"syntax": {"loss": "crf"}},
+    ("release", "parsing", "spigot"): {"estimator": {"max_norm": 1.0}},
+    ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32, "polytope": "sequential"}},
+}
+"""What a preset says about one system of a task: structured attention has its own loss and schedule."""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An experiment of the paper, before its file is laid over it.
+
+    Attributes:
+        stages: Its stages.
+        below: Values below those of the file.
+    """
+
+    stages: Table
+    below: Table = field(default_factory=dict)
+
+
+def parsing(chosen: Mapping[str, Any], system: str) -> Preset:
+    """Syntactic trees inside a semantic parser (§3).
+
+    Example:
+        >>> list(parsing({}, "spigot").stages)
+        ['syntax', 'semantics']
+    """
+    stages = {
+        "syntax": {"annotation": "trees"},
+        "semantics": {"annotation": "graphs", "reads": {"stage": "syntax", "as": "heads"}},
+    }
+    below: Table = {"data": {"text": ("trees", "graphs")}}
+    training, syntax = chosen.get("training", {}), chosen.get("syntax", {})
+    start = training.get("syntax_from") or (isinstance(syntax, Mapping) and syntax.get("start"))
+    if system == "pipeline" and not start and "pretrain" not in training:
+        # Its parser gets as many passes as the joint ones give theirs.
+        below["training"] = {"pretrain": "epochs"}
+    return Preset(stages, below)
+
+
+class Inside(Values):
+    """What a file says in `[classifier]` about the structure inside: which stages there are, and the wire.
+
+    Attributes:
+        structure: What it is; a learned one, or trees by rule.
+        latent: Whether nobody annotated it.
+        roles: How many roles latent graphs have.
+        reader: How it is read; `heads` is the reader that is called `roles` elsewhere.
+        rounds: How many rounds of messages the reader `rounds` has.
+    """
+
+    structure: Literal["graphs", "trees", "gold", "left", "right", "random"] = "graphs"
+    latent: bool = False
+    roles: Positive = 4
+    reader: str = "heads"
+    rounds: Positive = 5
+
+    @field_validator("reader")
+    @classmethod
+    def _known(cls, reader: str) -> str:
+        READERS.find(reader)
+        return reader
+
+
+def classification(chosen: Mapping[str, Any], system: str) -> Preset:
+    """A structure inside a sentence classifier (§4); what it is stands in `[classifier]`.
+
+    Example:
+        >>> preset = classification({"classifier": {"structure": "trees", "latent": True}}, "ste")
+        >>> preset.stages["syntax"], preset.stages["classifier"]["reads"]
+        ({'annotation': 'trees', 'latent': True}, {'stage': 'syntax', 'as': {'name': 'roles'}})
+    """
+    options = chosen.get("classifier", {})
+    inside = Inside.model_validate({name: options[name] for name in Inside.model_fields if name in options})
+    latent = inside.latent
+    wire: Table = {"name": "roles" if inside.reader == "heads" else inside.reader}
+    if inside.reader == "rounds" and "rounds" in options:
+        wire["rounds"] = inside.rounds
+    if inside.structure in _GIVEN:
+        read, stages = "trees", {"trees": {"annotation": "trees", "model": "given", "rule": inside.structure}}
+        latent = False
+    else:
+        read = "semantics" if inside.structure == "graphs" else "syntax"
+        stages = {read: {**POSSIBLE[read], **({"latent": True} if latent else {})}}
+        if latent and read == "semantics" and "roles" in options:
+            stages[read]["roles"] = inside.roles
+    stages["classifier"] = {"annotation": "label", "reads": {"stage": read, "as": wire}}
+    annotated = "trees" if inside.structure == "trees" else "graphs"
+    words = ("labels",) if latent and system not in UNWIRED else (annotated, "labels")
+    return Preset(stages, {"data": {"text": words}})
+
+
+TASKS = {"parsing": parsing, "classification": classification}
+"""The experiments of the paper."""
+
+CONSUMED: dict[str, type[Values]] = {"classifier": Inside}
+"""Settings of a file that say which stages there are, and are no settings of any."""
+
+_FIRST = ("pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed")
+
+
+def systems(task: str = "") -> tuple[str, ...]:
+    """The systems of a task, simple ones first: the one without wires, and an estimator on them.
+
+    Example:
+        >>> systems("parsing")[:5]
+        ('neurboparser', 'pipeline', 'attention', 'ste', 'spigot')
+    """
+    alone = {"parsing": UNWIRED[:1], "classification": UNWIRED[1:]}.get(task, UNWIRED)
+    return (*alone, *_FIRST, *(name for name in ESTIMATORS if name not in _FIRST))
+
+
+def below(preset: str, task: str, system: str, chosen: Mapping[str, Any]) -> Table:
+    """What a preset says about a task and a system, as values below those of a file.
+
+    Example:
+        >>> below("release", "parsing", "spigot", {})["estimator"]
+        {'max_norm': 1.0}
+    """
+    values = merged(PRESETS.get(preset, {}), PRESET_TASKS.get((preset, task), {}))
+    values = merged(values, PRESET_SYSTEMS.get((preset, task, system), {}))
+    options = chosen.get("classifier", {})
+    if isinstance(options, Mapping) and options.get("structure", "graphs") != "graphs":
+        # The program knew no other structure here.
+        known = {name: value for name, value in values.get("estimator", {}).items() if name != "polytope"}
+        values = {**values, "estimator": known}
+    return values
