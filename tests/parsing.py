@@ -3,19 +3,19 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from torch import Tensor
 
 import spigot
+from spigot.batches import Batch, collate, encode
 from spigot.config import Config, make_config
-from spigot.data.batch import Batch, collate, encode
-from spigot.data.corpus import Corpus, Split
+from spigot.corpora.corpus import Corpus, Split
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.vocab import Vocab
-from spigot.models.joint import JointClassifier, JointParser
 from spigot.models.parser import Parser
+from spigot.models.system import System
+from spigot.stages import ClassStage, GraphStage, TreeStage
 from spigot.training.run import build
 
 NOUNS = ("cat", "dog", "river", "stone", "tailor", "gate")
@@ -79,7 +79,8 @@ def corpus(train: int = 12, dev: int = 4) -> Corpus:
     trees = [replace(sentence, graph=None) for sentence in sentences(train, seed=1)]
     graphs = [replace(sentence, heads=None, relations=None) for sentence in sentences(train, seed=2)]
     held_out = sentences(dev, seed=3)
-    return Corpus(Split(trees, [replace(sentence, graph=None) for sentence in held_out]), Split(graphs, held_out))
+    bare = [replace(sentence, graph=None) for sentence in held_out]
+    return Corpus({"trees": Split(trees, bare), "graphs": Split(graphs, held_out)})
 
 
 def experiment(system: str = "spigot", **overrides: Any) -> Config:
@@ -106,22 +107,38 @@ def _sizes() -> dict[str, Any]:
     }
 
 
-class ParsingSystem(Parser):
-    """A system of the first task, whose semantic parser is never missing."""
-
-    model: JointParser  # pyright: ignore[reportIncompatibleVariableOverride]
-
-
-def parser(system: str = "spigot", data: Corpus | None = None, **overrides: Any) -> ParsingSystem:
+def parser(system: str = "spigot", data: Corpus | None = None, **overrides: Any) -> Parser:
     """An untrained parser of the tiny corpus."""
-    return cast(ParsingSystem, build(experiment(system, **overrides), data or corpus()))
+    return build(experiment(system, **overrides), data or corpus())
 
 
-def curly_parser() -> ParsingSystem:
+def curly_parser() -> Parser:
     """An untrained parser whose data have curly quotation marks, `cannot`, and hyphens within words."""
     data, manner = corpus(), ("“", "do", "n’t", "cannot", "”", *["well-known"] * 20)
     flat = Sentence(manner, heads=tuple(range(len(manner))), lemmas=manner, tags=("X",) * len(manner))
-    return parser("spigot", replace(data, trees=replace(data.trees, train=[*data.trees.train, flat])))
+    trees = replace(data["trees"], train=[*data["trees"].train, flat])
+    return parser("spigot", Corpus({**data.sets, "trees": trees}))
+
+
+def syntax(whole: Parser | System) -> TreeStage:
+    """The stage that finds trees."""
+    return _stage(whole, TreeStage)
+
+
+def semantics(whole: Parser | System) -> GraphStage:
+    """The stage that finds graphs."""
+    return _stage(whole, GraphStage)
+
+
+def classes(whole: Parser | System) -> ClassStage:
+    """The stage that finds classes."""
+    return _stage(whole, ClassStage)
+
+
+def _stage(whole: Parser | System, kind: type[Any]) -> Any:
+    model = whole.model if isinstance(whole, Parser) else whole
+    (found,) = (stage for stage in model.stages.values() if isinstance(stage, kind))
+    return found
 
 
 def reviews(count: int, seed: int = 0, classes: tuple[int, ...] = (0, 1)) -> list[Sentence]:
@@ -136,7 +153,8 @@ def reviews(count: int, seed: int = 0, classes: tuple[int, ...] = (0, 1)) -> lis
 
 def review_corpus(train: int = 8, dev: int = 4, classes: tuple[int, ...] = (0, 1)) -> Corpus:
     """Trees, graphs and classes of different sentences."""
-    return replace(corpus(train, dev), labels=Split(reviews(train, 4, classes), reviews(dev, 5, classes)))
+    labels = Split(reviews(train, 4, classes), reviews(dev, 5, classes))
+    return Corpus({**corpus(train, dev).sets, "labels": labels})
 
 
 def classification(system: str = "spigot", **overrides: Any) -> Config:
@@ -151,30 +169,16 @@ def classifier(system: str = "spigot", data: Corpus | None = None, **overrides: 
     return build(classification(system, **overrides), data or review_corpus())
 
 
-def classifier_model(whole: Parser) -> JointClassifier:
-    """Its model."""
-    assert isinstance(whole.model, JointClassifier)
-    return whole.model
+def scores_and_loss(model: System, batch: Batch) -> tuple[Tensor, Tensor, Callable[[Tensor], Tensor]]:
+    """The scores of the stage inside, its mask, and the end's loss as a function of the structure."""
+    end = model.stages[model.config.end]
+    (wire,) = model.wires[end.name]
+    scores, mask = model.stages[wire.source].evidence(batch)
+    return scores, mask, lambda z: end.loss(batch, [z]).sum()
 
 
-def scores_and_loss(model: JointClassifier, batch: Batch) -> tuple[Tensor, Tensor, Callable[[Tensor], Tensor]]:
-    """The parser's scores and mask, and the end task's loss as a function of the structure."""
-    if model.syntax is not None:
-        scores, mask = model.syntax(batch)
-        return scores, mask, lambda z: model.classifier.loss(batch, model.classifier(batch, z)).sum()
-    semantics = model.semantics
-    assert semantics is not None
-    scores, mask = semantics.parts(batch, semantics(batch, model.pruner, noisy=False))
-
-    def loss(z: Tensor) -> Tensor:
-        _, arcs, labelled = semantics.structure.unpack(z)
-        return model.classifier.loss(batch, model.classifier(batch, arcs, labelled)).sum()
-
-    return scores, mask, loss
-
-
-def gradient_at_the_scores(model: JointClassifier, batch: Batch) -> Tensor:
-    """What the end task sends into the scores of the parser."""
+def gradient_at_the_scores(model: System, batch: Batch) -> Tensor:
+    """What the end sends into the scores of the stage inside."""
     caught: list[Tensor] = []
     layer = spigot.argmax
 
@@ -184,27 +188,29 @@ def gradient_at_the_scores(model: JointClassifier, batch: Batch) -> Tensor:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spigot, "argmax", spy)
-        model.loss(batch, "classifier").sum().backward()
+        model.loss(batch, model.config.end).sum().backward()
     model.zero_grad()
     return caught[0]
 
 
-def structures_read(model: JointClassifier, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
-    """Where the structures that a classifier reads from now on are listed; not all could be computed a second time."""
+def structures_read(model: System, monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """Where the structures that the last stage reads from now on are listed; not all can be computed twice."""
     read: list[Tensor] = []
-    classify = model._classify
+    end = model.stages[model.config.end]
+    states = end.states
 
-    def spy(batch: Batch, z: Tensor) -> Tensor:
-        read.append(z)
-        return classify(batch, z)
+    def spy(batch: Batch, given: list[Tensor], *, noisy: bool) -> Tensor:
+        read.extend(given)
+        return states(batch, given, noisy=noisy)
 
-    monkeypatch.setattr(model, "_classify", spy)
+    monkeypatch.setattr(end, "states", spy)
     return read
 
 
-def batch_of(chosen: list[Sentence], vocab: Vocab, seeds: list[int] | None = None) -> Batch:
-    """A batch of these sentences."""
-    return collate([encode(sentence, vocab) for sentence in chosen], seeds)
+def batch_of(chosen: list[Sentence], whole: Parser, seeds: list[int] | None = None) -> Batch:
+    """A batch of these sentences, with all that the stages of a system learn from."""
+    annotations = whole.model.annotations
+    return collate([encode(sentence, whole.vocab, annotations) for sentence in chosen], annotations, seeds)
 
 
 def of_lengths(lengths: list[int], seed: int = 0) -> list[Sentence]:

@@ -8,14 +8,33 @@ import torch
 
 import spigot
 from spigot.data.sentence import Arc, Sentence
-from spigot.data.tagger import Tagger
-from spigot.models.accounts import Account, PartAccount, account
-from spigot.models.constraints import Constraints, Infeasible
-from spigot.models.inspection import Inspection, inspect
-from spigot.models.parser import Parser
-from spigot.structures.trees import AbstractTrees
+from spigot.data.tagging.tagger import Tagger
+from spigot.interface import AbstractEstimator
+from spigot.models import (
+    Account,
+    Constraints,
+    Infeasible,
+    Inspection,
+    Parser,
+    PartAccount,
+    inspect,
+)
+from spigot.models import account as all_accounts
 from tests import brute
-from tests.parsing import batch_of, classifier, corpus, of_lengths, parser, review_corpus, reviews, sentences
+from tests.parsing import (
+    batch_of,
+    classifier,
+    corpus,
+    gradient_at_the_scores,
+    of_lengths,
+    parser,
+    review_corpus,
+    reviews,
+    scores_and_loss,
+    semantics,
+    sentences,
+    syntax,
+)
 
 DATA = review_corpus()
 
@@ -33,6 +52,12 @@ GRAPHS = varied(classifier("spigot", DATA, semantics__pruning__learned=False, se
 TREES = varied(classifier("ste", DATA, classifier__structure="trees", estimator__eta=0.5))
 
 
+def account(whole: Parser, given: Sentence, estimator: AbstractEstimator | None = None, *, top: int = 40) -> Account:
+    """The account of the only wire."""
+    (told,) = all_accounts(whole, given, estimator, top=top).values()
+    return told
+
+
 def heads_of(found: Inspection) -> tuple[int, ...]:
     assert found.sentence.heads is not None
     return found.sentence.heads
@@ -42,10 +67,8 @@ def test_a_word_has_all_its_heads_with_scores_and_marginals() -> None:
     given = sentences(1, seed=3)[0]
     assert len(given) <= 5
     (found,) = inspect(SYSTEM, [given], top=99)
-    syntax = SYSTEM.model.syntax
-    assert syntax is not None
     assert found.heads is not None
-    scores, mask = syntax(batch_of([given], SYSTEM.vocab))
+    scores, mask = syntax(SYSTEM).evidence(batch_of([given], SYSTEM))
     scores = scores.detach()
     trees = brute.trees(mask[0], projective=True, single_root=True)
     expected = brute.marginals(trees, scores[0])
@@ -93,34 +116,31 @@ def test_the_chosen_head_is_always_listed(top: int) -> None:
 def test_arcs_have_their_scores_and_the_next_roles(whole: Parser) -> None:
     given = sentences(2, seed=6)[1]
     (found,) = inspect(whole, [given], top=2)
-    graph, semantics = found.sentence.graph, whole.model.semantics
+    graph, stage = found.sentence.graph, semantics(whole)
+    roles = stage.annotation.roles
     assert graph is not None
-    assert semantics is not None
     assert found.arcs is not None
     assert [score.arc for score in found.arcs] == [*graph.arcs, *(Arc(0, word, "TOP") for word in graph.tops)]
     assert len(graph.arcs) > 3
-    batch = batch_of([given], whole.vocab)
-    tree = whole.model.parse(batch).tree
-    arcs, labelled = semantics.arcs, semantics.labels
-    states = semantics.encoder(batch)
-    if tree is not None:
+    batch = batch_of([given], whole)
+    states = stage.encoder(batch)
+    if "syntax" in whole.model.stages:
+        tree = whole.model.parse(batch)["syntax"].z
         states = torch.cat((states, tree.transpose(1, 2) @ states), -1)
     for score in found.arcs:
         pair = torch.tensor([(0, *score.arc[:2])])
-        roles = labelled.at(states, pair)[0].detach()
-        own = whole.vocab.role_index[score.arc.role]
-        assert score.score == pytest.approx(float(arcs.at(states, pair).detach() + roles[own]))
-        possible = [] if score.arc.predicate == 0 else [k for k in range(1, len(whole.vocab.roles)) if k != own]
-        best = sorted(possible, key=lambda k: -float(roles[k]))[:2]
-        assert score.alternatives == tuple(
-            (whole.vocab.roles[k], pytest.approx(float(roles[k] - roles[own]))) for k in best
-        )
+        worth = stage.labels.at(states, pair)[0].detach()
+        own = roles.index(score.arc.role)
+        assert score.score == pytest.approx(float(stage.pairs.at(states, pair).detach() + worth[own]))
+        possible = [] if score.arc.predicate == 0 else [k for k in range(1, len(roles)) if k != own]
+        best = sorted(possible, key=lambda k: -float(worth[k]))[:2]
+        assert score.alternatives == tuple((roles[k], pytest.approx(float(worth[k] - worth[own]))) for k in best)
 
 
 @pytest.mark.parametrize("whole", [SYSTEM, GRAPHS, TREES])
 def test_a_batch_is_answered_as_its_sentences_are_one_by_one(whole: Parser) -> None:
     given = of_lengths([4, 9, 1, 0, 6, 3], seed=12)
-    trees, graphs = whole.model.syntax is not None, whole.model.semantics is not None
+    trees, graphs = "heads" in whole.finds, "graph" in whole.finds
     demands = [
         Constraints(heads=((1, 3),) if trees else (), arcs=(Arc(2, 4, "BV"),) if graphs else ()),
         None,
@@ -161,8 +181,8 @@ def test_what_is_found_is_what_the_parser_finds_and_nothing_else() -> None:
         bare = [sentence.without_annotation() for sentence in given]
         found = inspect(whole, given)  # with annotation that must not be taken for an answer
         assert [one.sentence for one in found] == list(whole.parse(bare))
-        assert {one.heads is None for one in found} == {whole.model.syntax is None}
-        assert {one.arcs is None for one in found} == {whole.model.semantics is None}
+        assert {one.heads is None for one in found} == {"heads" not in whole.finds}
+        assert {one.arcs is None for one in found} == {"graph" not in whole.finds}
     assert inspect(SYSTEM, []) == []
     with pytest.raises(ValueError, match="There are 1 constraints for 4 sentences; give one, or None, for each"):
         inspect(SYSTEM, given, [None])
@@ -176,7 +196,7 @@ def test_trees_that_are_given_are_shown_without_scores() -> None:
 
 
 def test_a_tagger_is_used_unless_the_sentences_are_tagged() -> None:
-    tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(corpus().trees.train))
+    tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(corpus()["trees"].train))
     plain = Sentence(("The", "dog", "sees"))
     (found,) = inspect(tagged, [plain])
     assert found.sentence == next(tagged.parse([plain]))
@@ -191,13 +211,10 @@ def parts_of(told: Account) -> dict[Arc, PartAccount]:
 
 def test_an_account_of_trees_inside_a_semantic_parser_is_eq_4_by_hand() -> None:
     given = replace(sentences(1, seed=2)[0], heads=None)
-    batch, model = batch_of([given], SYSTEM.vocab), SYSTEM.model
-    syntax, semantics = model.syntax, model.semantics
-    assert syntax is not None
-    assert semantics is not None
-    scores, mask = syntax(batch)
-    z = syntax.structure.argmax(scores, mask).requires_grad_()
-    loss = semantics.loss(batch, semantics(batch, None, z)).sum()
+    batch, stage = batch_of([given], SYSTEM), syntax(SYSTEM)
+    scores, mask, loss_of = scores_and_loss(SYSTEM.model, batch)
+    z = stage.structure.argmax(scores, mask).requires_grad_()
+    loss = loss_of(z)
     (grad,) = torch.autograd.grad(loss, z)
     for eta in (1.0, 0.01):
         stepped = torch.where(mask, z - eta * grad, 0)
@@ -220,30 +237,14 @@ def test_an_account_of_trees_inside_a_semantic_parser_is_eq_4_by_hand() -> None:
 def test_an_account_is_what_training_sends_to_the_scores() -> None:
     given = replace(reviews(1, seed=2)[0], label=1)
     for whole in (TREES, GRAPHS):
-        batch = batch_of([given], whole.vocab)
-        model, intermediate = whole.model, whole.model.intermediate
-        assert intermediate is not None
-        caught: list[torch.Tensor] = []
-        layer = spigot.argmax
-
-        def spy(
-            scores: torch.Tensor, *rest: Any, layer: Any = layer, caught: Any = caught, **named: Any
-        ) -> torch.Tensor:
-            scores.register_hook(caught.append)
-            return layer(scores, *rest, **named)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(spigot, "argmax", spy)
-            model.loss(batch, "classifier").sum().backward()
-        model.zero_grad()
+        expected = gradient_at_the_scores(whole.model, batch_of([given], whole))[0]
         told = account(whole, given, top=9999)
-        assert told.estimator == repr(model.estimator)
-        expected = caught[0][0]
-        roles = ("", *whole.vocab.roles)
+        (wire,) = whole.model.all_wires()
+        assert told.estimator == repr(wire.estimator)
         for part in told.parts:
             place = (part.part.predicate, part.part.argument)
-            if not isinstance(intermediate.structure, AbstractTrees):
-                place = (*place, roles.index(part.part.role))
+            if wire.source == "semantics":
+                place = (*place, ("", *semantics(whole).annotation.roles).index(part.part.role))
             assert part.gradient == pytest.approx(float(expected[place]), abs=1e-12)
         assert sum(part.gradient != 0 for part in told.parts) == int((expected != 0).sum()) > 0
 
@@ -279,12 +280,12 @@ def test_an_account_weighs_the_loss_as_training_does() -> None:
 @pytest.mark.parametrize(
     ("make", "given", "message"),
     [
-        (lambda: parser("neurboparser", DATA), sentences(1)[0], "system = 'neurboparser' learns no intermediate"),
-        (lambda: classifier("bilstm", DATA), reviews(1)[0], "system = 'bilstm' learns no intermediate structure"),
-        (lambda: classifier("ste", DATA, classifier__structure="left"), reviews(1)[0], "learns no intermediate"),
-        (lambda: SYSTEM, reviews(1)[0], "learns from a graph, and the sentence has none"),
-        (lambda: GRAPHS, sentences(1)[0], "learns from a label, and the sentence has none"),
-        (lambda: GRAPHS, replace(reviews(1)[0], label=7), "The label is 7; the system knows 0, 1"),
+        (lambda: parser("neurboparser", DATA), sentences(1)[0], "semantics reads no structure that is learned"),
+        (lambda: classifier("bilstm", DATA), reviews(1)[0], "classifier reads no structure that is learned"),
+        (lambda: classifier("ste", DATA, classifier__structure="left"), reviews(1)[0], "no structure that is learned"),
+        (lambda: SYSTEM, reviews(1)[0], "semantics learns from a graph, and the sentence has none"),
+        (lambda: GRAPHS, sentences(1)[0], "classifier learns from a class, and the sentence has none"),
+        (lambda: GRAPHS, replace(reviews(1)[0], label=7), "is 7, which training has not seen; .* are 0, 1"),
     ],
 )
 def test_there_is_no_account_without_structure_or_annotation(make: Any, given: Sentence, message: str) -> None:

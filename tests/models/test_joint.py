@@ -8,47 +8,49 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.config import SYSTEMS
-from spigot.data.batch import Batch
-from spigot.models.estimators import ESTIMATORS, estimator
-from spigot.models.joint import JointParser
-from spigot.models.semantics import SemanticParser
-from tests.parsing import ALL_SYSTEMS, batch_of, corpus, experiment, parser
+from spigot.batches import Batch
+from spigot.config import systems
+from spigot.interface import AbstractEstimator
+from spigot.models import Parser, System
+from tests.parsing import (
+    ALL_SYSTEMS,
+    batch_of,
+    corpus,
+    gradient_at_the_scores,
+    parser,
+    scores_and_loss,
+    semantics,
+    syntax,
+)
 
 DATA = corpus()
 
 
-def joint(system: str, **overrides: Any) -> tuple[JointParser, Batch]:
+def joint(system: str, **overrides: Any) -> tuple[System, Batch]:
     whole = parser(system, DATA, **overrides)
-    batch = batch_of(DATA.graphs.train[:4], whole.vocab, [1, 2, 3, 4])
-    return whole.model.double(), batch
+    return whole.model.double(), batch_of(DATA["graphs"].train[:4], whole, [1, 2, 3, 4])
 
 
-def gradient_at_the_trees(model: JointParser, batch: Batch) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Scores, mask, the trees and dL/dz, with z cut out of the network by hand."""
-    assert model.syntax is not None
-    scores, mask = model.syntax(batch)
-    z = model.syntax.structure.argmax(scores, mask).detach().requires_grad_()
-    scored = model.semantics(batch, model.pruner, z)
-    model.semantics.loss(batch, scored).sum().backward()
+def estimator(whole: Parser) -> AbstractEstimator:
+    (wire,) = whole.model.all_wires()
+    return wire.estimator
+
+
+def trees(model: System, batch: Batch) -> Tensor:
+    """What the semantic parser reads in a step of training."""
+    stage = model.stages["semantics"]
+    (z,) = model._read(stage, batch, through=True, watched=None, instead=None)
+    return z
+
+
+def gradient_at_the_trees(model: System, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Mask, the trees and dL/dz, with z cut out of the network by hand."""
+    scores, mask, loss = scores_and_loss(model, batch)
+    z = syntax(model).structure.argmax(scores, mask).detach().requires_grad_()
+    loss(z).backward()
     assert z.grad is not None
     model.zero_grad()
-    return scores, mask, z.detach(), z.grad
-
-
-def gradient_at_the_scores(model: JointParser, batch: Batch) -> Tensor:
-    """What the end task sends into the arc scores of the syntactic parser."""
-    caught: list[Tensor] = []
-    assert model.syntax is not None
-
-    def catch(module: object, given: object, scores: Tensor) -> None:
-        scores.register_hook(caught.append)
-
-    handle = model.syntax.arcs.register_forward_hook(catch)
-    model.loss(batch, "semantics").sum().backward()
-    handle.remove()
-    model.zero_grad()
-    return caught[0].squeeze(-1)
+    return mask, z.detach(), z.grad
 
 
 def simplex(point: Tensor) -> Tensor:
@@ -65,7 +67,7 @@ def simplex(point: Tensor) -> Tensor:
 def test_equation_4_from_the_semantic_loss_to_the_syntactic_scores(eta: float, loss: str) -> None:
     """Each word's scores get z - proj(z - eta dL/dz), the projection onto the simplex of its heads."""
     model, batch = joint("spigot", estimator__eta=eta, semantics__loss=loss)
-    _, mask, z, grad = gradient_at_the_trees(model, batch)
+    mask, z, grad = gradient_at_the_trees(model, batch)
     found = gradient_at_the_scores(model, batch)
     expected = torch.zeros_like(found)
     for b in range(len(z)):
@@ -79,13 +81,13 @@ def test_equation_4_from_the_semantic_loss_to_the_syntactic_scores(eta: float, l
 
 def test_straight_through_passes_the_gradient_on() -> None:
     model, batch = joint("ste")
-    _, mask, _, grad = gradient_at_the_trees(model, batch)
+    mask, _, grad = gradient_at_the_trees(model, batch)
     torch.testing.assert_close(gradient_at_the_scores(model, batch), grad.masked_fill(~mask, 0))
 
 
 def test_the_release_clips_the_gradient_of_a_sentence() -> None:
     model, batch = joint("spigot", estimator__max_norm=0.01, estimator__eta=1.0)
-    _, mask, z, grad = gradient_at_the_trees(model, batch)
+    mask, z, grad = gradient_at_the_trees(model, batch)
     grad = grad.masked_fill(~mask, 0)
     norm = grad.flatten(1).norm(dim=-1)[:, None, None]
     clipped = grad * (0.01 / norm).clamp(max=1)
@@ -95,18 +97,15 @@ def test_the_release_clips_the_gradient_of_a_sentence() -> None:
 
 def test_attention_reads_marginals_and_has_the_true_gradient() -> None:
     model, batch = joint("attention")
-    assert model.syntax is not None
-    scores, mask = model.syntax(batch)
+    scores, mask, loss = scores_and_loss(model, batch)
     scores = scores.detach().requires_grad_()
-    marginals = model.syntax.structure.marginals(scores, mask)
-    torch.testing.assert_close(model.trees(batch), marginals)
-    scored = model.semantics(batch, model.pruner, marginals)
-    model.semantics.loss(batch, scored).sum().backward()
+    marginals = syntax(model).structure.marginals(scores, mask)
+    torch.testing.assert_close(trees(model, batch), marginals)
+    loss(marginals).backward()
     assert scores.grad is not None
     torch.testing.assert_close(gradient_at_the_scores(model, batch), scores.grad)
-    tree = model.parse(replace(batch, seeds=None)).tree
-    assert tree is not None
-    assert model.syntax.structure.contains(tree, mask).all()  # what is shown is a tree all the same
+    tree = model.parse(replace(batch, seeds=None))["syntax"].z
+    assert syntax(model).structure.contains(tree, mask).all()  # what is shown is a tree all the same
 
 
 @pytest.mark.parametrize("system", ["pipeline", "neurboparser"])
@@ -114,101 +113,86 @@ def test_some_systems_do_not_train_syntax_through_semantics(system: str) -> None
     model, batch = joint(system)
     model.loss(batch, "semantics").sum().backward()
     if system == "pipeline":
-        assert model.syntax is not None
-        assert all(parameter.grad is None for parameter in model.syntax.parameters())
+        assert all(parameter.grad is None for parameter in syntax(model).parameters())
     else:
-        assert model.syntax is None
-        assert model.trees(batch) is None
+        assert list(model.stages) == ["semantics"]
+        assert not list(model.all_wires())
 
 
 @pytest.mark.parametrize("system", ["attention", "ste", "spigot", "sparsemap"])
 def test_other_systems_do_unless_told_not_to(system: str) -> None:
     model, batch = joint(system)
-    assert model.syntax is not None
     model.loss(batch, "semantics", through=False).sum().backward()
-    assert all(parameter.grad is None for parameter in model.syntax.parameters())
+    assert all(parameter.grad is None for parameter in syntax(model).parameters())
     model.loss(batch, "semantics").sum().backward()
     assert any(
-        parameter.grad is not None and parameter.grad.to_dense().any() for parameter in model.syntax.parameters()
+        parameter.grad is not None and parameter.grad.to_dense().any() for parameter in syntax(model).parameters()
     )
-    assert all(parameter.grad is None for parameter in (model.pruner or model).parameters())
+    pruner = semantics(model).pruner
+    assert pruner is not None
+    assert all(parameter.grad is None for parameter in pruner.parameters())
 
 
 def test_the_syntactic_loss_leaves_the_semantic_parser_alone() -> None:
-    model, _ = joint("spigot")
-    batch = batch_of(DATA.trees.train[:3], parser("spigot", DATA).vocab, [1, 2, 3])
-    model.loss(batch, "syntax").sum().backward()
-    assert all(parameter.grad is None for parameter in model.semantics.parameters())
+    whole = parser("spigot", DATA)
+    whole.model.loss(batch_of(DATA["trees"].train[:3], whole, [1, 2, 3]), "syntax").sum().backward()
+    assert all(parameter.grad is None for parameter in semantics(whole).parameters())
 
 
 @pytest.mark.parametrize("system", ["spigot", "pipeline"])
 def test_no_words_are_dropped_in_the_trees_of_an_end_task_step(system: str) -> None:
     model, batch = joint(system, syntax__encoder__word_dropout=1000.0, syntax__encoder__dropout=0.5)
-    trees = model.trees(batch)
-    quiet = model.trees(replace(batch, seeds=None))
-    assert trees is not None
-    assert quiet is not None
-    assert torch.equal(trees, quiet)
+    assert torch.equal(trees(model, batch), trees(model, replace(batch, seeds=None)))
 
 
 def test_nothing_is_dropped_in_evaluation() -> None:
-    noisy, _ = joint("spigot", semantics__encoder__word_dropout=1000.0, semantics__encoder__dropout=0.5)
-    batch = batch_of(DATA.graphs.train[:4], parser("spigot", DATA).vocab)
-    assert all(
-        torch.equal(a, b)
-        for a, b in zip(noisy.parse(batch)[:2], noisy.parse(batch)[:2], strict=True)
-        if a is not None and b is not None
-    )
-    first, second = (noisy.semantics(batch, None, noisy.trees(batch)).labelled for _ in range(2))
-    assert torch.equal(first, second)
-    seeded = replace(batch, seeds=torch.arange(4))
-    assert not torch.equal(noisy.semantics(seeded, None, noisy.trees(batch)).predicates[0], first[0])
+    noisy, seeded = joint("spigot", semantics__encoder__word_dropout=1000.0, semantics__encoder__dropout=0.5)
+    quiet = replace(seeded, seeds=None)
+    for name, answer in noisy.parse(quiet).items():
+        assert torch.equal(answer.z, noisy.parse(quiet)[name].z)
+    z = trees(noisy, quiet)
+    stage = semantics(noisy)
+    assert torch.equal(stage.evidence(quiet, [z]).scores, stage.evidence(seeded, [z]).scores)
+    assert torch.equal(stage.loss(quiet, [z]), stage.loss(quiet, [z]))
+    assert not torch.equal(stage.states(seeded, [z], noisy=True), stage.states(quiet, [z], noisy=True))
 
 
 def test_each_system_has_its_estimator() -> None:
     expected = {
-        "neurboparser": spigot.Pipeline(),
-        "pipeline": spigot.Pipeline(),
+        "pipeline": spigot.Pipeline(max_norm=2.0),
         "attention": spigot.StructuredAttention(),
         "ste": spigot.StraightThrough(0.5, max_norm=2.0),
         "spigot": spigot.Spigot(0.5, max_norm=2.0),
-        "sparsemap": spigot.SparseMAP(),
+        "sparsemap": spigot.SparseMAP(max_norm=2.0),
         "identity": spigot.Identity(0.5, normalise=True, max_norm=2.0),
         "blackbox": spigot.BlackBox(3.0, max_norm=2.0),
         "imle": spigot.IMLE(3.0, 0.7, 2, 5, max_norm=2.0),
         "perturbed": spigot.Perturbed(0.7, 2, 5, max_norm=2.0),
     }
-    assert set(expected) == set(ALL_SYSTEMS) == set(SYSTEMS["parsing"])
+    assert {"neurboparser", *expected} == set(ALL_SYSTEMS) == set(systems("parsing"))
     values = {"eta": 0.5, "max_norm": 2.0, "strength": 3.0, "temperature": 0.7, "samples": 2, "normalise": True}
+    settings = {f"estimator__{name}": value for name, value in values.items()}
     for system, rule in expected.items():
-        settings = {f"estimator__{name}": value for name, value in values.items()}
-        assert estimator(experiment(system, seed=5, **settings)) == rule
-    trees = spigot.NonProjectiveTrees()
-    hull = estimator(experiment("spigot", estimator__polytope="hull"), trees)
-    assert hull == spigot.Spigot(1.0, spigot.ConvexHull(trees))
-    assert JointParser(experiment("spigot", estimator__polytope="hull"), parser().vocab).estimator == spigot.Spigot(
-        1.0, spigot.ConvexHull(spigot.ProjectiveTrees(single_root=True))
-    )
+        assert estimator(parser(system, DATA, seed=5, **settings)) == rule
+    assert not list(parser("neurboparser", DATA, **settings).model.all_wires())
+    for kind, structure in (("projective", spigot.ProjectiveTrees), ("nonprojective", spigot.NonProjectiveTrees)):
+        hull = estimator(parser("spigot", DATA, estimator__polytope="hull", syntax__trees=kind))
+        assert hull == spigot.Spigot(1.0, spigot.ConvexHull(structure(single_root=True)))
 
 
 def test_a_system_without_an_estimator_is_refused() -> None:
     """It used to be trained without a word as a pipeline."""
-    assert set(ESTIMATORS) == {*SYSTEMS["parsing"], *SYSTEMS["classification"]}
-    unknown = experiment("spigot").model_copy(update={"system": "spigott"})
-    with pytest.raises(ValueError, match=r"system = 'spigott' stands for no estimator; choose one of neurboparser, "):
-        estimator(unknown)
-    with pytest.raises(ValueError, match="spigott"):
-        JointParser(unknown, parser().vocab)
+    with pytest.raises(ValueError, match=r"system = 'spigott' is none of .*; choose one of neurboparser, "):
+        parser("spigott", DATA)
 
 
 def test_the_semantic_parser_is_wider_with_heads() -> None:
-    config, vocab = experiment(), parser().vocab
-    alone, with_heads = (SemanticParser(config.semantics, vocab, heads=heads) for heads in (False, True))
-    assert with_heads.arcs.head.in_features == 2 * alone.arcs.head.in_features == 4 * config.semantics.encoder.hidden
+    alone, with_heads = (semantics(parser(system, DATA)) for system in ("neurboparser", "spigot"))
+    assert with_heads.pairs.head.in_features == 2 * alone.pairs.head.in_features == 2 * alone.encoder.outputs
 
 
-@pytest.mark.parametrize(("system", "task"), [("neurboparser", "syntax"), ("spigot", "pruner")])
+@pytest.mark.parametrize(("system", "task"), [("neurboparser", "syntax"), ("spigot", "semantics.pruner")])
 def test_a_model_that_is_not_there_cannot_be_trained(system: str, task: str) -> None:
     model, batch = joint(system, semantics__pruning__learned=False)
-    with pytest.raises(ValueError, match="no "):
+    with pytest.raises(ValueError, match="has no "):
         model.loss(batch, task)

@@ -5,26 +5,27 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import spigot
-from spigot.config import SYSTEMS
-from spigot.data.batch import Batch
+from spigot.batches import Batch
+from spigot.config import systems
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.models.joint import JointClassifier
-from spigot.models.parser import Parser
-from spigot.nn.readers import HeadReader, RoundReader
+from spigot.models import Parser, System
+from spigot.stages import AbstractStage, GivenStage
+from spigot.wires.readers import Roles, Rounds
 from tests.parsing import (
     CLASSIFIERS,
     THROUGH,
     batch_of,
+    classes,
     classification,
     classifier,
-    classifier_model,
     gradient_at_the_scores,
     review_corpus,
     reviews,
     scores_and_loss,
+    semantics,
     sentences,
     structures_read,
 )
@@ -36,24 +37,30 @@ OTHER = {"nonprojective": {**TREES, "syntax__trees": "nonprojective"}, "projecti
 NO_PRUNER = {"semantics__pruning__learned": False}
 
 
-def joint(system: str, **overrides: Any) -> tuple[JointClassifier, Batch]:
+def joint(system: str, **overrides: Any) -> tuple[System, Batch]:
     whole = classifier(system, DATA, **overrides)
-    return classifier_model(whole).double(), batch_of(DATA.labels.train[:4], whole.vocab, [1, 2, 3, 4])
+    return whole.model.double(), batch_of(DATA["labels"].train[:4], whole, [1, 2, 3, 4])
 
 
-def parser_of(model: JointClassifier) -> nn.Module:
-    parser = model.semantics or model.syntax
-    assert parser is not None
-    return parser
+def parser_of(model: System) -> AbstractStage:
+    """The stage inside."""
+    (wire,) = model.all_wires()
+    return model.stages[wire.source]
 
 
-def reached(module: nn.Module | None) -> set[str]:
+def read(model: System, batch: Batch) -> Tensor:
+    """What the classifier reads in a step of training."""
+    (z,) = model._read(model.stages["classifier"], batch, through=True, watched=None, instead=None)
+    return z
+
+
+def reached(module: nn.Module) -> set[str]:
     """The parameters that have a gradient other than zero."""
-    return (
-        set()
-        if module is None
-        else {name for name, p in module.named_parameters() if p.grad is not None and bool(p.grad.to_dense().any())}
-    )
+    return {name for name, p in module.named_parameters() if p.grad is not None and bool(p.grad.to_dense().any())}
+
+
+def of_the_pruner(names: set[str]) -> set[str]:
+    return {name for name in names if name.startswith("pruner.")}
 
 
 @pytest.mark.parametrize("structure", ["graphs", "projective"])
@@ -70,20 +77,19 @@ def test_what_the_end_task_trains(system: str, structure: str) -> None:
     loss = model.loss(batch, "classifier")
     assert loss.shape == (4,)
     loss.sum().backward()
-    assert "out.weight" in reached(model.classifier)
-    assert any(name.startswith("encoder") for name in reached(model.classifier))
-    assert not reached(model.pruner)
+    assert "out.weight" in reached(classes(model))
+    assert any(name.startswith("own_encoder") for name in reached(classes(model)))
     if system == "bilstm":
-        assert model.semantics is None
-        assert model.syntax is None
-        assert model.classifier.reader is None
+        assert list(model.stages) == ["classifier"]
+        assert len(classes(model).readers) == 0
         return
+    assert not of_the_pruner(reached(parser_of(model)))
     scorers = {name.split(".")[0] for name in reached(parser_of(model))}
     if system == "pipeline":
         assert not scorers
         assert all(parameter.grad is None for parameter in parser_of(model).parameters())
     else:
-        assert scorers >= {"encoder", "arcs"}
+        assert scorers >= {"own_encoder", "pairs" if structure == "graphs" else "scorer"}
         assert structure != "graphs" or "labels" in scorers
 
 
@@ -92,18 +98,19 @@ def test_it_may_be_kept_from_the_parser(system: str) -> None:
     model, batch = joint(system)
     model.loss(batch, "classifier", through=False).sum().backward()
     assert all(parameter.grad is None for parameter in parser_of(model).parameters())
-    assert reached(model.classifier)
+    assert reached(classes(model))
 
 
 @pytest.mark.parametrize(("structure", "task"), [("graphs", "semantics"), ("projective", "syntax")])
 def test_the_parsers_own_loss_leaves_the_classifier_alone(structure: str, task: str) -> None:
     whole = classifier("spigot", DATA, **OTHER[structure])
     model = whole.model
-    split = DATA.graphs if task == "semantics" else DATA.trees
-    model.loss(batch_of(split.train[:3], whole.vocab, [1, 2, 3]), task).sum().backward()
-    assert reached(getattr(model, task))
-    assert all(parameter.grad is None for parameter in classifier_model(whole).classifier.parameters())
-    assert not reached(model.pruner)
+    chosen = DATA["graphs" if task == "semantics" else "trees"].train[:3]
+    model.loss(batch_of(chosen, whole, [1, 2, 3]), task).sum().backward()
+    found = reached(model.stages[task])
+    assert found
+    assert not of_the_pruner(found)
+    assert all(parameter.grad is None for parameter in classes(whole).parameters())
 
 
 def test_structured_attention_needs_marginals() -> None:
@@ -114,9 +121,8 @@ def test_structured_attention_needs_marginals() -> None:
     for settings in ({"semantics__determinism": False}, TREES, LATENT, {**TREES, **LATENT}):
         model, batch = joint("attention", **settings)
         model.loss(batch, "classifier").sum().backward()
-        assert "encoder" in {name.split(".")[0] for name in reached(parser_of(model))}
-        z = model.structure(batch)
-        assert z is not None
+        assert "own_encoder" in {name.split(".")[0] for name in reached(parser_of(model))}
+        z = read(model, batch)
         assert ((z > 0.01) & (z < 0.99)).any()  # soft
 
 
@@ -126,8 +132,7 @@ def test_attention_has_the_true_gradient(settings: dict[str, Any]) -> None:
     model, batch = joint("attention", **settings)
     scores, mask, loss = scores_and_loss(model, batch)
     scores = scores.detach().requires_grad_()
-    structure = (model.semantics or model.syntax).structure  # pyright: ignore[reportOptionalMemberAccess]
-    loss(spigot.argmax(scores, structure, spigot.StructuredAttention(), mask=mask)).backward()
+    loss(spigot.argmax(scores, parser_of(model).structure, spigot.StructuredAttention(), mask=mask)).backward()
     assert scores.grad is not None
     torch.testing.assert_close(gradient_at_the_scores(model, batch), scores.grad)
 
@@ -136,7 +141,7 @@ def test_attention_has_the_true_gradient(settings: dict[str, Any]) -> None:
 def test_straight_through_passes_the_gradient_on(structure: str) -> None:
     model, batch = joint("ste", estimator__eta=1.0, **OTHER[structure])
     scores, mask, loss = scores_and_loss(model, batch)
-    z = parser_of(model).structure.argmax(scores, mask).detach().requires_grad_()  # pyright: ignore
+    z = parser_of(model).structure.argmax(scores, mask).detach().requires_grad_()
     loss(z).backward()
     assert z.grad is not None
     model.zero_grad()
@@ -146,19 +151,19 @@ def test_straight_through_passes_the_gradient_on(structure: str) -> None:
 @pytest.mark.parametrize("system", ["ste", "spigot"])
 def test_predicates_are_not_read_and_get_no_gradient(system: str) -> None:
     model, batch = joint(system)
-    assert model.semantics is not None
-    z = model.structure(batch)
-    assert z is not None
+    z = read(model, batch).detach()
     assert z[..., 0].diagonal(dim1=1, dim2=2).any()
     assert z[:, 0, 1:, 0].any() or z[..., 1:].any()
     gradient = gradient_at_the_scores(model, batch)
     assert not gradient[..., 0].diagonal(dim1=1, dim2=2).any()
     assert gradient.any()
-    expected = model.classifier(batch, *model.semantics.structure.unpack(z)[1:])
-    torch.testing.assert_close(model._classify(batch, z), expected)
     flipped = z.clone()
-    flipped[..., 0].diagonal(dim1=1, dim2=2).fill_(1.0).mul_(7)
-    torch.testing.assert_close(model._classify(batch, flipped), expected)
+    flipped[..., 0].diagonal(dim1=1, dim2=2).fill_(7.0)
+    expected = classes(model).evidence(batch, [z]).scores
+    torch.testing.assert_close(classes(model).evidence(batch, [flipped]).scores, expected)
+    changed = z.clone()
+    changed[:, 1, 2, 1:] += 1
+    assert not torch.allclose(classes(model).evidence(batch, [changed]).scores, expected)
 
 
 @pytest.mark.parametrize("structure", sorted(OTHER))
@@ -168,28 +173,23 @@ def test_the_parser_inside_is_decoded_without_dropped_words_and_without_cost(sys
         f"{parser}__encoder__{kind}": 0.9 for parser in ("syntax", "semantics") for kind in ("word_dropout", "dropout")
     }
     model, batch = joint(system, **OTHER[structure], **noise, semantics__false_negative=50.0)
-    z = model.structure(batch)
-    quiet = model.structure(replace(batch, seeds=None))
+    z = read(model, batch)
     scores, mask, _ = scores_and_loss(model, replace(batch, seeds=None))
-    assert z is not None
-    assert quiet is not None
-    assert torch.equal(z, quiet)
-    assert torch.equal(z, parser_of(model).structure.argmax(scores, mask))  # pyright: ignore
+    assert torch.equal(z, read(model, replace(batch, seeds=None)))
+    assert torch.equal(z, parser_of(model).structure.argmax(scores, mask))
 
 
 def test_gold_graphs_of_classified_sentences_are_not_looked_at() -> None:
     """Where nothing survives pruning there are no arcs, though the training sentence comes with some."""
     whole = classifier("spigot", DATA, **NO_PRUNER)
-    model = classifier_model(whole)
-    assert model.semantics is not None
-    model.semantics.seen.roles.zero_()
+    model = whole.model
+    semantics(model).seen.roles.zero_()
     chosen = [replace(sentence, label=1) for sentence in sentences(3)]
-    batch = batch_of(chosen, whole.vocab, [1, 2, 3])
-    assert batch.arcs is not None
-    z = model.structure(batch)
-    assert z is not None
-    assert not z[..., 1:].any()
-    bare = batch_of([replace(sentence, graph=None) for sentence in chosen], whole.vocab, [1, 2, 3])
+    batch = batch_of(chosen, whole, [1, 2, 3])
+    assert len(batch.gold["semantics"].arcs)
+    assert not read(model, batch)[..., 1:].any()
+    bare = batch_of([replace(sentence, graph=None) for sentence in chosen], whole, [1, 2, 3])
+    assert "semantics" not in bare.gold
     assert torch.equal(model.loss(batch, "classifier"), model.loss(bare, "classifier"))
 
 
@@ -201,10 +201,10 @@ def test_padding_does_not_matter(reader: str, structure: str) -> None:
     settings = {"classifier__reader": reader, "classifier__structure": "graphs" if structure == "none" else structure}
     whole = classifier(system, DATA, **settings)
     model = whole.model
-    chosen, seeds = [*DATA.labels.train[:5], Sentence(("cat",), label=1)], [7, 8, 9, 10, 11, 12]
-    together = model.loss(batch_of(chosen, whole.vocab, seeds), "classifier")
+    chosen, seeds = [*DATA["labels"].train[:5], Sentence(("cat",), label=1)], [7, 8, 9, 10, 11, 12]
+    together = model.loss(batch_of(chosen, whole, seeds), "classifier")
     for k, sentence in enumerate(chosen):
-        alone = model.loss(batch_of([sentence], whole.vocab, [seeds[k]]), "classifier")
+        alone = model.loss(batch_of([sentence], whole, [seeds[k]]), "classifier")
         torch.testing.assert_close(alone[0], together[k])
 
 
@@ -213,7 +213,7 @@ def test_answers_do_not_depend_on_the_batch(system: str) -> None:
     """`perturbed` is left out: its noise follows the scores to the last bit, which batches round differently."""
     whole = classifier(system, DATA)
     whole.model.double()
-    chosen = DATA.labels.dev
+    chosen = DATA["labels"].dev
     together = list(whole.parse(chosen))
     alone = [next(iter(whole.parse([sentence]))) for sentence in chosen]
     assert [s.graph for s in alone] == [s.graph for s in together]
@@ -221,7 +221,7 @@ def test_answers_do_not_depend_on_the_batch(system: str) -> None:
         assert one.probabilities == pytest.approx(other.probabilities)
         assert one.probabilities is not None
         assert sum(one.probabilities) == pytest.approx(1)
-        assert one.label == whole.vocab.classes[one.probabilities.index(max(one.probabilities))]
+        assert one.label == classes(whole).annotation.classes[one.probabilities.index(max(one.probabilities))]
         assert (one.graph is None) == (system == "bilstm")
         assert one.heads is None
 
@@ -232,28 +232,29 @@ def test_what_is_shown_is_a_structure_also_where_a_soft_one_was_read(
     system: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, batch = joint(system, estimator__samples=5, **settings)
-    read = structures_read(model, monkeypatch)
-    answer = model.parse(replace(batch, seeds=None))
-    shown = answer.tree if model.syntax is not None else answer.graph
-    scores, mask, _ = scores_and_loss(model, replace(batch, seeds=None))
-    structure = parser_of(model).structure
-    assert shown is not None
-    assert torch.equal(shown, structure.argmax(scores, mask))  # pyright: ignore
-    (soft,) = read
+    all_read = structures_read(model, monkeypatch)
+    quiet = replace(batch, seeds=None)
+    answer = model.parse(quiet)
+    shown = answer[parser_of(model).name].z
+    scores, mask, _ = scores_and_loss(model, quiet)
+    assert torch.equal(shown, parser_of(model).structure.argmax(scores, mask))
+    (soft,) = all_read
     assert not torch.equal(soft, shown)
-    assert answer.probabilities is not None
-    torch.testing.assert_close(answer.probabilities, model._classify(replace(batch, seeds=None), soft).softmax(-1))
+    found = answer["classifier"].evidence
+    assert found is not None
+    torch.testing.assert_close(found.scores, classes(model).evidence(quiet, [soft]).scores)
 
 
 @pytest.mark.parametrize("system", [*CLASSIFIERS[1:], "attention"])
 @pytest.mark.parametrize("kind", ["gold", "left", "right", "random"])
 def test_trees_that_are_not_learned_need_no_parser(kind: str, system: str) -> None:
     whole = classifier(system, DATA, classifier__structure=kind)
-    model = classifier_model(whole)
-    assert (model.syntax, model.semantics, model.pruner) == (None, None, None)
+    model = whole.model
+    assert isinstance(parser_of(model), GivenStage)
     assert set(model.parts()) == {"classifier"}
+    assert model.updated("classifier") == ["classifier"]
     labelled = [replace(sentence, label=k % 2) for k, sentence in enumerate(sentences(3))]
-    model.loss(batch_of(labelled, whole.vocab, [1, 2, 3]), "classifier").sum().backward()
+    model.loss(batch_of(labelled, whole, [1, 2, 3]), "classifier").sum().backward()
     found = list(whole.parse(labelled))
     if kind == "right":
         assert [s.heads for s in found] == [tuple(range(len(s))) for s in labelled]
@@ -285,34 +286,36 @@ def test_empty_and_single_words_are_classified(structure: str, reader: str) -> N
         found = list(whole.parse(chosen))
         assert [len(s.probabilities or ()) for s in found] == [2] * len(chosen)
         assert found[0].graph in (None, Graph.of([], [], found[0].graph.predicates if found[0].graph else ()))
-    whole.model.loss(batch_of([Sentence((), label=0)], whole.vocab, [3]), "classifier").sum().backward()
+    whole.model.loss(batch_of([Sentence((), label=0)], whole, [3]), "classifier").sum().backward()
 
 
 def test_each_structure_has_its_reader() -> None:
-    roles = len(classifier("spigot", DATA).vocab.roles)
+    roles = len(semantics(classifier("spigot", DATA)).annotation.roles)
     assert roles > 1
     for settings, expected in (({}, roles), (TREES, 0), ({"classifier__structure": "left"}, 0), (LATENT, 5)):
-        reader = classifier_model(classifier("spigot", DATA, **settings)).classifier.reader
-        assert isinstance(reader, HeadReader)
-        assert (0 if reader.roles is None else len(reader.roles)) == expected
-    rounds = classifier_model(classifier("spigot", DATA, classifier__reader="rounds", classifier__rounds=3))
-    assert isinstance(rounds.classifier.reader, RoundReader)
-    assert rounds.classifier.reader.rounds == 3
-    assert classifier_model(classifier("bilstm", DATA, classifier__reader="rounds")).classifier.reader is None
+        (reader,) = classes(classifier("spigot", DATA, **settings)).readers
+        assert isinstance(reader, Roles)
+        assert (0 if reader.read.roles is None else len(reader.read.roles)) == expected
+    (rounds,) = classes(classifier("spigot", DATA, classifier__reader="rounds", classifier__rounds=3)).readers
+    assert isinstance(rounds, Rounds)
+    assert rounds.read.rounds == 3
+    assert len(classes(classifier("bilstm", DATA, classifier__reader="rounds")).readers) == 0
 
 
 def test_the_parts_of_a_system_have_their_own_optimisers() -> None:
-    model = classifier_model(classifier("spigot", DATA, classifier__optimiser__learning_rate=0.25))
-    assert {name: part for name, (part, _) in model.parts().items()} == {
-        "semantics": model.semantics,
-        "pruner": model.pruner,
-        "classifier": model.classifier,
+    whole = classifier("spigot", DATA, classifier__optimiser__learning_rate=0.25)
+    model, inside = whole.model, semantics(whole)
+    assert {name: part.model for name, part in model.parts().items()} == {
+        "semantics": inside,
+        "semantics.pruner": inside.pruner,
+        "classifier": classes(whole),
     }
-    assert model.parts()["classifier"][1].learning_rate == 0.25
-    assert set(classifier_model(classifier("spigot", DATA, **TREES)).parts()) == {"syntax", "classifier"}
-    assert classifier_model(classifier("spigot", DATA, **LATENT)).pruner is None
-    with pytest.raises(ValueError, match="has no syntactic parser"):
-        model.loss(batch_of(DATA.trees.train[:1], classifier("spigot", DATA).vocab), "syntax")
+    assert model.parts()["semantics"].without == (inside.pruner,)
+    assert model.parts()["classifier"].optimiser.learning_rate == 0.25
+    assert set(classifier("spigot", DATA, **TREES).model.parts()) == {"syntax", "classifier"}
+    assert semantics(classifier("spigot", DATA, **LATENT)).pruner is None
+    with pytest.raises(ValueError, match="This system has no syntax to train; it has semantics, classifier"):
+        model.loss(batch_of(DATA["trees"].train[:1], whole), "syntax")
 
 
 def test_systems_are_the_same_but_for_their_estimator() -> None:
@@ -321,18 +324,18 @@ def test_systems_are_the_same_but_for_their_estimator() -> None:
     for state in states[1:]:
         assert state.keys() == states[0].keys()
         assert all(torch.equal(value, states[0][name]) for name, value in state.items())
-    assert set(CLASSIFIERS) | {"attention"} == set(SYSTEMS["classification"])
+    assert set(CLASSIFIERS) | {"attention"} == set(systems("classification"))
 
 
 def test_five_classes_with_any_numbers() -> None:
-    classes = (9, 4, 6, 5, 8)
-    data = review_corpus(train=20, classes=classes)
+    labels = (9, 4, 6, 5, 8)
+    data = review_corpus(train=20, classes=labels)
     whole = classifier("spigot", data)
-    assert whole.vocab.classes == (4, 5, 6, 8, 9)
-    found = list(whole.parse(reviews(6, 3, classes)))
-    assert {s.label for s in found} <= set(classes)
+    assert classes(whole).annotation.classes == (4, 5, 6, 8, 9)
+    found = list(whole.parse(reviews(6, 3, labels)))
+    assert {s.label for s in found} <= set(labels)
     assert all(len(s.probabilities or ()) == 5 for s in found)
-    whole.model.loss(batch_of(data.labels.train, whole.vocab), "classifier").sum().backward()
+    whole.model.loss(batch_of(data["labels"].train, whole), "classifier").sum().backward()
 
 
 def test_one_class_is_refused() -> None:
@@ -343,17 +346,15 @@ def test_one_class_is_refused() -> None:
 def test_a_graph_that_was_found_is_given_in_words() -> None:
     """The arcs, tops and predicates shown are those of the decoded parts."""
     whole: Parser = classifier("pipeline", DATA)
-    model = classifier_model(whole)
-    sentence = DATA.labels.dev[0]
+    sentence = DATA["labels"].dev[0]
     (found,) = whole.parse([sentence])
-    z = model.structure(batch_of([sentence], whole.vocab))
-    assert z is not None
+    z = read(whole.model, batch_of([sentence], whole))
     arcs, n = [], len(sentence)
     for i in range(1, n + 1):
         for j in range(1, n + 1):
             if i != j and z[0, i, j, 0]:
                 (role,) = z[0, i, j, 1:].nonzero().flatten().tolist()
-                arcs.append(Arc(i, j, whole.vocab.roles[role]))
+                arcs.append(Arc(i, j, semantics(whole).annotation.roles[role]))
     tops = [j for j in range(1, n + 1) if z[0, 0, j, 0]]
     assert found.graph == Graph.of(arcs, tops, [i for i in range(1, n + 1) if z[0, i, i, 0]])
     assert arcs

@@ -1,6 +1,6 @@
 """Equations and constants of Peng, Thomson and Smith (2018) about the classifier, each written out by hand.
 
-The features that a classifier reads off a graph are in `tests/nn/test_readers.py` and `test_classifier.py`.
+The features that a classifier reads off a graph are in `tests/nn/test_readers.py` and `tests/stages/test_classes.py`.
 """
 
 from typing import Any
@@ -10,20 +10,22 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.config import make_config
-from spigot.data.batch import Batch
-from spigot.models.estimators import estimator
-from spigot.models.joint import JointClassifier
-from spigot.training.loop import phases
+from spigot.batches import Batch
+from spigot.config import Config, make_config
+from spigot.interface import AbstractEstimator
+from spigot.models import System
+from spigot.training.plan import phases
+from spigot.wires import build_estimator
 from tests.parsing import (
     CLASSIFIERS,
     batch_of,
     classification,
     classifier,
-    classifier_model,
     gradient_at_the_scores,
     review_corpus,
     scores_and_loss,
+    semantics,
+    syntax,
 )
 
 DATA = review_corpus()
@@ -31,16 +33,24 @@ PAPER = make_config({"task": "classification"})
 RELEASE = make_config({"task": "classification", "preset": "release"})
 
 
-def joint(system: str, **overrides: Any) -> tuple[JointClassifier, Batch]:
+def joint(system: str, **overrides: Any) -> tuple[System, Batch]:
     whole = classifier(system, DATA, **overrides)
-    return classifier_model(whole).double(), batch_of(DATA.labels.train[:4], whole.vocab, [1, 2, 3, 4])
+    return whole.model.double(), batch_of(DATA["labels"].train[:4], whole, [1, 2, 3, 4])
 
 
-def at_the_graphs(model: JointClassifier, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+def estimator(config: Config) -> AbstractEstimator:
+    ((_, wire),) = config.wires
+    return build_estimator(wire.estimator, None, config.seed)
+
+
+def settings_of(config: Config, stage: str) -> Any:
+    return config.stages[stage]
+
+
+def at_the_graphs(model: System, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Mask, the graphs and dL/dz, with z cut out of the network by hand."""
-    assert model.semantics is not None
     scores, mask, loss = scores_and_loss(model, batch)
-    z = model.semantics.structure.argmax(scores, mask).detach().requires_grad_()
+    z = semantics(model).structure.argmax(scores, mask).detach().requires_grad_()
     loss(z).backward()
     model.zero_grad()
     assert z.grad is not None
@@ -96,9 +106,8 @@ def test_equation_4_on_latent_graphs() -> None:
 def test_equation_4_with_the_polytope_of_equation_5(trees: str) -> None:
     """Trees inside the classifier: one simplex for the heads of each word."""
     model, batch = joint("spigot", classifier__structure="trees", syntax__trees=trees, estimator__eta=1.0)
-    assert model.syntax is not None
     scores, mask, loss = scores_and_loss(model, batch)
-    z = model.syntax.structure.argmax(scores, mask).detach().requires_grad_()
+    z = syntax(model).structure.argmax(scores, mask).detach().requires_grad_()
     loss(z).backward()
     assert z.grad is not None
     expected = torch.zeros_like(z)
@@ -127,39 +136,44 @@ def test_the_step_size_is_5_over_32_under_the_summed_loss_of_32_sentences() -> N
     assert estimator(PAPER) == spigot.Spigot(5 / 32)
     assert PAPER.training.batch == RELEASE.training.batch == 32
     model, batch = joint("spigot")
-    assert model.estimator == spigot.Spigot(5 / 32)
+    assert [wire.estimator for wire in model.all_wires()] == [spigot.Spigot(5 / 32)]
     losses = model.loss(batch, "classifier")
     assert losses.shape == (4,)  # one a sentence, to be summed
-    alone = model.loss(batch_of(DATA.labels.train[:1], classifier("spigot", DATA).vocab, [1]), "classifier")
+    first = batch_of(DATA["labels"].train[:1], classifier("spigot", DATA), [1])
+    alone = model.loss(first, "classifier")
     torch.testing.assert_close(losses[:1], alone)  # and not divided by how many there are
 
 
 def test_section_4_the_cost_of_a_sentence_is_the_negative_log_probability_of_its_class() -> None:
-    model, batch = joint("pipeline")
-    probabilities = model.parse(batch).probabilities
-    assert probabilities is not None
-    assert batch.labels is not None
-    expected = -probabilities.log()[torch.arange(4), batch.labels]
-    torch.testing.assert_close(model.loss(batch, "classifier"), expected)
+    whole = classifier("pipeline", DATA)
+    whole.model.double()
+    batch = batch_of(DATA["labels"].train[:4], whole)
+    found = whole.found(whole.model.parse(batch), batch.lengths.tolist())
+    probabilities = torch.tensor([annotations["probabilities"] for annotations in found], dtype=torch.float64)
+    expected = -probabilities.log()[torch.arange(4), batch.gold["classifier"]]
+    torch.testing.assert_close(whole.model.loss(batch, "classifier"), expected)
 
 
 def test_supplement_sizes() -> None:
     """One BiLSTM layer and one hidden layer; sizes and dropout from the supplement's grid, as in the release."""
     for preset in (PAPER, RELEASE):
-        settings, encoder = preset.classifier, preset.classifier.encoder
+        settings = settings_of(preset, "classifier")
+        encoder = settings.encoder
         assert (encoder.layers, encoder.hidden, settings.mlp) == (1, 150, 100)
         assert (encoder.lemma_dim, encoder.tag_dim) == (50, 50)
         assert (encoder.input_dropout, settings.dropout) == (0.5, 0.2)
         assert (encoder.word_dropout, encoder.dropout) == (0, 0)
         assert encoder.fixed_vectors
-        assert (settings.structure, settings.reader, settings.latent) == ("graphs", "heads", False)
-        assert not preset.semantics.encoder.fixed_vectors
+        (wire,) = settings.reads
+        assert (wire.stage, wire.reader.name) == ("semantics", "roles")
+        assert not settings_of(preset, "semantics").latent
+        assert not settings_of(preset, "semantics").encoder.fixed_vectors
 
 
 def test_supplement_training() -> None:
     """Adam at 0.001 halved every 5 epochs, clipped at 5, decay 1e-6; a parser pretrained, then a fifth of its data."""
     for preset in (PAPER, RELEASE):
-        for optimiser in (preset.classifier.optimiser, preset.semantics.optimiser):
+        for optimiser in (settings_of(preset, "classifier").optimiser, settings_of(preset, "semantics").optimiser):
             assert (optimiser.learning_rate, optimiser.beta1, optimiser.beta2) == (1e-3, 0.9, 0.999)
             assert (optimiser.max_norm, optimiser.weight_decay) == (5.0, 1e-6)
             assert (optimiser.anneal_every, optimiser.anneal_by) == (5, 0.5)
@@ -167,19 +181,19 @@ def test_supplement_training() -> None:
         assert preset.training.end_weight is None
         plan = phases(preset)
         assert [(phase.name, phase.tasks) for phase in plan] == [
-            ("pruner", ("pruner",)),
+            ("semantics.pruner", ("semantics.pruner",)),
             ("semantics", ("semantics",)),
             ("joint", ("semantics", "classifier")),
         ]
-        assert (plan[-1].measure, plan[-2].measure) == ("accuracy", "LF")
+        assert [phase.judge for phase in plan] == [None, "semantics", "classifier"]
     assert (PAPER.training.epochs, RELEASE.training.epochs) == (30, 100)
 
 
 def test_the_release_indexes_lemmas_by_form_and_drops_tags_with_words() -> None:
-    assert RELEASE.semantics.encoder.lemma_from_form
-    assert RELEASE.semantics.encoder.drop_all
-    assert not PAPER.semantics.encoder.lemma_from_form
-    assert not PAPER.semantics.encoder.drop_all
+    assert settings_of(RELEASE, "semantics").encoder.lemma_from_form
+    assert settings_of(RELEASE, "semantics").encoder.drop_all
+    assert not settings_of(PAPER, "semantics").encoder.lemma_from_form
+    assert not settings_of(PAPER, "semantics").encoder.drop_all
     released = estimator(make_config({"task": "classification", "preset": "release", "system": "ste"}))
     assert released == spigot.StraightThrough()  # unclipped
 
@@ -188,21 +202,21 @@ def test_each_system_has_its_estimator() -> None:
     values = {"eta": 0.5, "max_norm": 2.0, "strength": 3.0, "temperature": 0.7, "samples": 2, "normalise": True}
     settings = {f"estimator__{name}": value for name, value in values.items()}
     expected = {
-        "bilstm": spigot.Pipeline(),
-        "pipeline": spigot.Pipeline(),
+        "pipeline": spigot.Pipeline(max_norm=2.0),
         "ste": spigot.StraightThrough(0.5, max_norm=2.0),
         "spigot": spigot.Spigot(0.5, max_norm=2.0),
-        "sparsemap": spigot.SparseMAP(),
+        "sparsemap": spigot.SparseMAP(max_norm=2.0),
         "identity": spigot.Identity(0.5, normalise=True, max_norm=2.0),
         "blackbox": spigot.BlackBox(3.0, max_norm=2.0),
         "imle": spigot.IMLE(3.0, 0.7, 2, 5, max_norm=2.0),
         "perturbed": spigot.Perturbed(0.7, 2, 5, max_norm=2.0),
     }
-    assert set(expected) == set(CLASSIFIERS)
+    assert {"bilstm", *expected} == set(CLASSIFIERS)
+    assert not list(classification("bilstm", **settings).wires)
     for system, rule in expected.items():
         assert estimator(classification(system, seed=5, **settings)) == rule
     whole = classifier("spigot", DATA, estimator__polytope="hull")
-    graphs = whole.model.semantics
-    assert graphs is not None
-    assert graphs.structure.deterministic
-    assert whole.model.estimator == spigot.Spigot(5 / 32, spigot.ConvexHull(graphs.structure))
+    structure = semantics(whole).structure
+    assert structure.deterministic
+    (wire,) = whole.model.all_wires()
+    assert wire.estimator == spigot.Spigot(5 / 32, spigot.ConvexHull(structure))

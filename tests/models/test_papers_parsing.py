@@ -4,43 +4,58 @@ The derivative that Eq. 4 sends into the syntactic parser is in `test_joint.py`,
 `tests/nn/test_features.py`.
 """
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 import spigot
 from spigot.config import Config, make_config
-from spigot.models.estimators import estimator
-from spigot.models.joint import JointParser
-from spigot.training.loop import phases
-from tests.parsing import ParsingSystem, batch_of, corpus, experiment, parser
+from spigot.encoders import BiLSTMEncoder
+from spigot.interface import AbstractEstimator
+from spigot.models import Parser
+from spigot.training.plan import Phase, phases
+from spigot.wires import build_estimator
+from tests.parsing import batch_of, corpus, parser, semantics, syntax
 
 PAPER = make_config({"preset": "paper"})
 RELEASE = make_config({"preset": "release"})
 DATA = corpus()
 
 
-def whole(system: str = "spigot") -> ParsingSystem:
+def whole(system: str = "spigot") -> Parser:
     return parser(system, DATA)
+
+
+def estimator(config: Config) -> AbstractEstimator:
+    ((_, wire),) = config.wires
+    return build_estimator(wire.estimator, None)
+
+
+def settings(config: Config, stage: str) -> Any:
+    return config.stages[stage]
+
+
+def plan(system: str) -> list[Phase]:
+    return phases(make_config({"system": system}))
 
 
 def test_equation_7_every_scorer_reads_word_and_head() -> None:
     """h~_j = [h_j ; h_head(j)] replaces h_j in the scores of predicates, arcs and labels; the root has no head."""
     system = whole()
-    model = system.model.double()
-    assert model.syntax is not None
-    batch = batch_of(DATA.graphs.train[:3], system.vocab)
-    z = model.trees(batch)
-    assert z is not None
-    scored = model.semantics(batch, None, z)
-    states = model.semantics.encoder(batch)
+    system.model.double()
+    stage, batch = semantics(system), batch_of(DATA["graphs"].train[:3], system)
+    z = system.model.parse(batch)["syntax"].z
+    scored = stage._scored(batch, [z], stage.seen(batch), None, noisy=False)
+    states = stage.encoder(batch)
     heads = z.argmax(-2)
     for b, length in enumerate(batch.lengths.tolist()):
         rows = [torch.cat((states[b, 0], torch.zeros_like(states[b, 0])))]
         rows += [torch.cat((states[b, j], states[b, heads[b, j]])) for j in range(1, length + 1)]
         features = torch.stack(rows).unsqueeze(0)
-        torch.testing.assert_close(scored.predicates[b, : length + 1], model.semantics.predicates(features)[0])
-        arcs, labels = model.semantics.arcs(features)[0], model.semantics.labels(features)[0]
+        torch.testing.assert_close(scored.predicates[b, : length + 1], stage.predicates(features)[0])
+        arcs, labels = stage.pairs(features)[0], stage.labels(features)[0]
         for row, (k, i, j) in enumerate(scored.pairs.tolist()):
             if k == b:
                 torch.testing.assert_close(scored.arcs[row], arcs[i, j, 0])
@@ -49,19 +64,18 @@ def test_equation_7_every_scorer_reads_word_and_head() -> None:
 
 def test_equation_7_uses_the_semantic_parsers_own_states() -> None:
     """No parameter and no embedding is shared between the two parsers."""
-    model = whole().model
-    assert model.syntax is not None
-    assert not {id(p) for p in model.syntax.parameters()} & {id(p) for p in model.semantics.parameters()}
+    system = whole()
+    assert not {id(p) for p in syntax(system).parameters()} & {id(p) for p in semantics(system).parameters()}
 
 
 @torch.no_grad()
 def test_section_3_graph_score_is_the_sum_of_its_parts() -> None:
     system = whole("neurboparser")
-    model = system.model.double()
-    batch = batch_of(DATA.graphs.train[:3], system.vocab)
-    scored = model.semantics(batch, None)
-    z = model.semantics.decode(batch, scored)
-    scores, mask = model.semantics.parts(batch, scored)
+    system.model.double()
+    stage, batch = semantics(system), batch_of(DATA["graphs"].train[:3], system)
+    scored = stage._scored(batch, (), stage.seen(batch), None, noisy=False)
+    scores, mask = stage.parts(batch, scored)
+    z = stage.structure.argmax(scores, mask)
     for b in range(3):
         total = sum(float(scored.predicates[b, i]) * float(z[b, i, i, 0]) for i in range(batch.size))
         for row, (k, i, j) in enumerate(scored.pairs.tolist()):
@@ -69,32 +83,35 @@ def test_section_3_graph_score_is_the_sum_of_its_parts() -> None:
                 on = float(z[b, i, j, 0]) * scored.arcs[row] + z[b, i, j, 1:] @ scored.labelled[row]
                 total += float(on)
         assert float((scores * z)[b].sum()) == pytest.approx(total)
-    assert model.semantics.structure.contains(z, mask).all()
+    assert stage.structure.contains(z, mask).all()
 
 
 def test_costs_of_the_hinge_are_0_4_and_0_6() -> None:
-    assert (PAPER.semantics.false_positive, PAPER.semantics.false_negative) == (0.4, 0.6)
-    assert PAPER.semantics.loss == RELEASE.semantics.loss == "hinge"
+    assert (settings(PAPER, "semantics").false_positive, settings(PAPER, "semantics").false_negative) == (0.4, 0.6)
+    assert settings(PAPER, "semantics").loss == settings(RELEASE, "semantics").loss == "hinge"
 
 
 @pytest.mark.parametrize("preset", [PAPER, RELEASE], ids=["paper", "release"])
 def test_supplement_sizes(preset: Config) -> None:
     """100-dimensional words, 50 for lemmas and tags, two layers of 200 a direction, perceptrons of 100."""
-    for model in (preset.syntax, preset.semantics):
+    for model in (settings(preset, "syntax"), settings(preset, "semantics")):
         encoder = model.encoder
         assert (encoder.word_dim, encoder.lemma_dim, encoder.tag_dim) == (100, 50, 50)
         assert (encoder.hidden, encoder.layers, model.mlp) == (200, 2, 100)
         assert encoder.word_dropout == 0.25
         assert encoder.dropout == 0
-    assert preset.semantics.mlp_layers == 2
+    assert settings(preset, "semantics").mlp_layers == 2
 
 
 def test_supplement_training() -> None:
     """Adam at 0.001, clipped at 1, decay 1e-6, single sentences, halved every 5 epochs for syntax; eta = 1."""
-    for optimiser in (PAPER.syntax.optimiser, PAPER.semantics.optimiser):
+    for optimiser in (settings(PAPER, "syntax").optimiser, settings(PAPER, "semantics").optimiser):
         assert (optimiser.learning_rate, optimiser.beta1, optimiser.beta2) == (1e-3, 0.9, 0.999)
         assert (optimiser.max_norm, optimiser.weight_decay, optimiser.anneal_by) == (1.0, 1e-6, 0.5)
-    assert (PAPER.syntax.optimiser.anneal_every, PAPER.semantics.optimiser.anneal_every) == (5, 10)
+    assert (settings(PAPER, "syntax").optimiser.anneal_every, settings(PAPER, "semantics").optimiser.anneal_every) == (
+        5,
+        10,
+    )
     assert PAPER.training.batch == 1
     assert estimator(PAPER) == spigot.Spigot(eta=1.0)
     assert PAPER.training.end_weight is None
@@ -102,27 +119,33 @@ def test_supplement_training() -> None:
 
 def test_supplement_structured_attention_has_its_own_schedule() -> None:
     attention = make_config({"system": "attention"})
-    assert attention.syntax.loss == "crf"
-    assert (attention.syntax.optimiser.learning_rate, attention.syntax.optimiser.anneal_every) == (5e-4, 4)
+    assert settings(attention, "syntax").loss == "crf"
+    assert (
+        settings(attention, "syntax").optimiser.learning_rate,
+        settings(attention, "syntax").optimiser.anneal_every,
+    ) == (5e-4, 4)
     released = make_config({"system": "attention", "preset": "release"})
-    assert (released.syntax.optimiser.learning_rate, released.syntax.optimiser.anneal_every) == (1e-3, 10)
+    assert (
+        settings(released, "syntax").optimiser.learning_rate,
+        settings(released, "syntax").optimiser.anneal_every,
+    ) == (1e-3, 10)
 
 
 def test_release_differs_where_it_is_known_to() -> None:
     assert estimator(RELEASE) == spigot.Spigot(eta=1.0, max_norm=1.0)
     assert estimator(make_config({"system": "ste", "preset": "release"})) == spigot.StraightThrough()
-    assert RELEASE.syntax.mlp_layers == 2
-    assert RELEASE.syntax.keep == 10
-    assert RELEASE.syntax.encoder.lemma_from_form
-    assert RELEASE.syntax.encoder.drop_all
-    assert not RELEASE.semantics.encoder.drop_all
-    assert RELEASE.syntax.optimiser.anneal_every == 10
+    assert settings(RELEASE, "syntax").mlp_layers == 2
+    assert settings(RELEASE, "syntax").keep == 10
+    assert settings(RELEASE, "syntax").encoder.lemma_from_form
+    assert settings(RELEASE, "syntax").encoder.drop_all
+    assert not settings(RELEASE, "semantics").encoder.drop_all
+    assert settings(RELEASE, "syntax").optimiser.anneal_every == 10
     assert RELEASE.training.epochs == 100
 
 
 def test_supplement_pruning() -> None:
     """Roles below 30 become one, posteriors of 1e-4, 20 arguments; a network of 32 with one layer."""
-    pruning = PAPER.semantics.pruning
+    pruning = settings(PAPER, "semantics").pruning
     assert (pruning.rare_role, pruning.threshold, pruning.keep) == (30, 1e-4, 20)
     assert (pruning.encoder.word_dim, pruning.encoder.lemma_dim, pruning.encoder.tag_dim) == (32, 16, 16)
     assert (pruning.encoder.hidden, pruning.encoder.layers, pruning.mlp) == (32, 1, 32)
@@ -130,8 +153,9 @@ def test_supplement_pruning() -> None:
 
 def test_word_dropout_is_alpha_over_alpha_plus_count() -> None:
     system = whole()
-    assert system.model.syntax is not None
-    chance = system.model.syntax.encoder.embedding.chance
+    encoder = syntax(system).encoder
+    assert isinstance(encoder, BiLSTMEncoder)
+    chance = encoder.embedding.chance
     for k, count in enumerate(system.vocab.counts):
         expected = 0 if k in (1, 2) else 0.25 / (0.25 + count)
         assert float(chance[k]) == pytest.approx(expected)
@@ -139,17 +163,18 @@ def test_word_dropout_is_alpha_over_alpha_plus_count() -> None:
 
 def test_training_is_joint_from_scratch_but_for_the_pipeline() -> None:
     for system in ("attention", "ste", "spigot"):
-        assert phases(make_config({"system": system}))[-1].tasks == ("syntax", "semantics")
-    plan = phases(make_config({"system": "pipeline"}))
-    assert [phase.tasks for phase in plan[-2:]] == [("syntax",), ("semantics",)]
-    assert [phase.tasks for phase in phases(make_config({"system": "neurboparser"}))] == [("pruner",), ("semantics",)]
-    assert {phase.measure for phase in plan} == {None, "UAS", "LF"}
+        assert plan(system)[-1].tasks == ("syntax", "semantics")
+    pipeline = plan("pipeline")
+    assert [phase.tasks for phase in pipeline[-2:]] == [("syntax",), ("semantics",)]
+    assert [phase.tasks for phase in plan("neurboparser")] == [("semantics.pruner",), ("semantics",)]
+    assert {phase.judge for phase in pipeline} == {None, "syntax", "semantics"}
+    measures = {name: one.measures[0].name for name, one in whole().model.annotations.items()}
+    assert measures == {"syntax": "UAS", "semantics": "LF"}
 
 
 def test_initial_weights_are_glorot_uniform() -> None:
     """Within +-sqrt(6 / (rows + columns)); rows of embeddings within +-sqrt(3 / dim)."""
-    model = JointParser(experiment(), whole().vocab)
-    for part in model.modules():
+    for part in whole().model.modules():
         if isinstance(part, nn.Linear):
             bound = (6 / sum(part.weight.shape)) ** 0.5
             assert bound / 3 < float(part.weight.detach().abs().max()) <= bound

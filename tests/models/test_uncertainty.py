@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-import spigot
-from spigot.data.lemmas import annotate
 from spigot.data.sentence import Sentence
-from spigot.data.tagger import Tagger
+from spigot.data.tagging.lemmas import annotate
+from spigot.data.tagging.tagger import Tagger
 from spigot.models.uncertainty import head_entropy
-from tests.parsing import batch_of, corpus, parser, sentences
+from spigot.structures.trees import AbstractTrees
+from tests.parsing import batch_of, corpus, parser, sentences, syntax
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def all_trees(length: int, structure: spigot.ProjectiveTrees | spigot.NonProjectiveTrees):
+def all_trees(length: int, structure: AbstractTrees):
     """Every tree over so many words, as arcs."""
     for heads in itertools.product(range(length + 1), repeat=length):
         z = torch.zeros(length + 1, length + 1)
@@ -40,14 +40,13 @@ def test_against_all_trees(trees, single_root):
     system = parser("ste", syntax__trees=trees, syntax__single_root=single_root)
     chosen = [replace(sentence, heads=None) for sentence in sentences(12, seed=7) if len(sentence) <= 4]
     assert len({len(sentence) for sentence in chosen}) > 1  # so that padding matters
-    syntax = system.model.syntax
-    assert syntax is not None
+    stage = syntax(system)
     bits, words = 0.0, 0
     for sentence in chosen:
         with torch.no_grad():
-            scores, _ = syntax(batch_of([sentence], system.vocab))
+            scores, _ = stage.evidence(batch_of([sentence], system))
         shares: dict[tuple[int, int], float] = {}
-        for heads, z in all_trees(len(sentence), syntax.structure):
+        for heads, z in all_trees(len(sentence), stage.structure):
             weight = math.exp(float((scores[0] * z).sum()))
             for word, head in enumerate(heads):
                 shares[word, head] = shares.get((word, head), 0.0) + weight
@@ -68,13 +67,12 @@ def test_order_and_company_do_not_matter():
 def test_a_sure_parser():
     """Large scores leave one tree; equal ones leave every head alike where any is possible."""
     system, chosen = parser("spigot", syntax__trees="nonprojective", syntax__single_root=False), sentences(5)
-    syntax = system.model.syntax
-    assert syntax is not None
+    stage = syntax(system)
     with torch.no_grad():
-        syntax.arcs.out.weight.zero_()
+        stage.scorer.out.weight.zero_()
         assert 0.5 < head_entropy(system, chosen) < math.log2(max(map(len, chosen)))
         torch.manual_seed(0)
-        syntax.arcs.out.weight.normal_(std=1e4)
+        stage.scorer.out.weight.normal_(std=1e4)
     assert head_entropy(system, chosen) < 0.05
 
 
@@ -86,7 +84,7 @@ def test_gold_annotation_is_not_looked_at():
 
 def test_tags_come_from_the_tagger():
     data = corpus()
-    system = replace(parser("spigot", data), tagger=Tagger.train(data.trees.train))
+    system = replace(parser("spigot", data), tagger=Tagger.train(data["trees"].train))
     bare = [Sentence(sentence.forms) for sentence in sentences(4)]
     assert system.tagger is not None
     tagged = list(annotate(bare, system.tagger))

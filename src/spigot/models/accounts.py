@@ -1,17 +1,17 @@
 """What an estimator does to the structure inside a system: the step, the projection, and what goes on to the scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-import spigot
-from spigot.data.batch import collate, encode
+from spigot.batches import collate
 from spigot.data.sentence import Arc, Sentence
 from spigot.interface import AbstractEstimator
 from spigot.models.parser import Parser, with_tags
-from spigot.models.syntax import SyntacticParser
+from spigot.models.system import Passed, Wire
+from spigot.stages.stage import AbstractStage
 
 
 @dataclass(frozen=True)
@@ -64,84 +64,97 @@ class Account:
 
 
 def account(
-    parser: Parser, sentence: Sentence, estimator: AbstractEstimator | None = None, *, top: int = 40
-) -> Account:
-    """What an estimator does to the intermediate structure of a training sentence.
+    parser: Parser,
+    sentence: Sentence,
+    estimator: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
+    *,
+    task: str = "",
+    top: int = 40,
+) -> dict[str, Account]:
+    """What estimators do to the structures that pass the wires of a system, on a training sentence.
 
-    The end task's loss and its gradient are those of a training step, but that no words and units are dropped, and
-    that pruning does not spare gold arcs.
+    The loss and its gradient are those of a training step, but that no words and units are dropped, and that pruning
+    does not spare gold arcs.
 
     Args:
         parser: The system.
-        sentence: A sentence with what the end task learns from: a graph for parsing, a label for classification. Its
-            tags and lemmas are taken as they are; one without gets those of the system's tagger.
-        estimator: The estimator to watch; the system's own if omitted.
+        sentence: A sentence with what the stage learns from. Its tags and lemmas are taken as they are; one without
+            gets those of the system's tagger.
+        estimator: The estimator to watch on every wire, or those to watch on some of them, by name; the system's own
+            if omitted.
+        task: The stage whose loss comes back; the last one if omitted.
         top: How many parts to list.
 
+    Returns:
+        An account for each wire that the loss comes back through, by the name of the wire.
+
     Raises:
-        ValueError: The system has no intermediate structure, or the sentence not the annotation.
+        ValueError: The system has no such wire, or the sentence not the annotation.
 
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import JointParser
+        >>> from spigot.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
-        >>> config = make_config({"data": {"tags": "columns"}})
-        >>> vocab = Vocab.of([rain])
-        >>> told = account(Parser(config, vocab, JointParser(config, vocab)), rain)
-        >>> told.estimator
-        'Spigot(eta=1.0, polytope=None, max_norm=None)'
-        >>> all(abs(part.z - part.projected - part.gradient) < 1e-5 for part in told.parts)
+        >>> told = account(fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}), rain)
+        >>> list(told), told["syntax -> semantics"].estimator
+        (['syntax -> semantics'], 'Spigot(eta=1.0, polytope=None, max_norm=None)')
+        >>> all(abs(part.z - part.projected - part.gradient) < 1e-5 for part in told["syntax -> semantics"].parts)
         True
     """
-    model, config = parser.model, parser.config
-    intermediate = model.intermediate
-    if intermediate is None:
-        raise ValueError(
-            f"system = {config.system!r} learns no intermediate structure, so there is no gradient to show."
-        )
-    wanted = "graph" if config.task == "parsing" else "label"
-    if getattr(sentence, wanted) is None:
-        raise ValueError(f"The end task learns from a {wanted}, and the sentence has none.")
+    model, task = parser.model, task or parser.config.end
+    stage = model.stages[task]
+    if not any(model.stages[wire.source].learns for wire in model.wires[task]):
+        raise ValueError(f"{task} reads no structure that is learned, so there is no gradient to show.")
+    if sentence.get(stage.annotation.name) is None:
+        raise ValueError(f"{task} learns from a {stage.annotation.noun}, and the sentence has none.")
     if sentence.tags is None or sentence.lemmas is None:
         sentence = with_tags(sentence, parser.read([sentence])[0])
-    encoded = encode(sentence, parser.vocab)
-    if wanted == "label" and encoded.label is None:
-        raise ValueError(
-            f"The label is {sentence.label}; the system knows {', '.join(map(str, parser.vocab.classes))}."
-        )
-    estimator, batch = estimator or model.estimator, collate([encoded])
+    encoded = parser.encoded(sentence, model.annotations)
+    if task not in encoded.gold:
+        given, known = sentence.get(stage.annotation.name), stage.annotation.known()
+        raise ValueError(f"The {stage.annotation.noun} of the sentence is {given}, which training has not seen{known}.")
+    watched: dict[Wire, Passed] = {}
     with torch.enable_grad():
-        scores, mask = model.evidence(batch)
-        scores = scores.detach().requires_grad_()  # some estimators add noise only where a gradient is asked for
-        z = spigot.argmax(scores, intermediate.structure, estimator, mask=mask).detach().requires_grad_()
-        loss = model.loss_given(batch, z).sum() * _weight(parser)
-        (grad,) = torch.autograd.grad(loss, z)
-    told = estimator.explain(intermediate.structure, scores.detach(), grad, mask)
+        batch = collate([encoded], model.annotations).to(model.device)
+        loss = model.loss(batch, task, watched=watched, instead=estimator).sum() * _weight(parser, task)
+        loss.backward()
+    model.zero_grad()
+    told = {}
+    for wire, (scores, mask, z) in watched.items():
+        grad = torch.zeros_like(z) if z.grad is None else z.grad
+        source = model.stages[wire.source]
+        used = wire.watched_with(estimator)
+        told[wire.name] = Account(
+            sentence, float(loss.detach()), repr(used), _explained(source, used, scores.detach(), grad, mask, top)
+        )
+    return told
+
+
+def _explained(
+    source: AbstractStage, estimator: AbstractEstimator, scores: Tensor, grad: Tensor, mask: Tensor, top: int
+) -> tuple[PartAccount, ...]:
+    told = estimator.explain(source.structure, scores, grad, mask)
     stepped, projected = (told.z if value is None else value for value in (told.stepped, told.projected))
     values = torch.stack((told.z, told.grad, stepped, projected, told.gradient), -1)[0].detach()
-    roles = () if isinstance(intermediate, SyntacticParser) else parser.vocab.roles
-    return Account(sentence, float(loss.detach()), repr(estimator), _listed(values, roles, top))
+    return _listed(values, source, top)
 
 
-def _weight(parser: Parser) -> float:
-    """The weight of the end task's loss where both tasks are trained."""
+def _weight(parser: Parser, task: str) -> float:
+    """The weight of a stage's loss where several are trained together."""
     config = parser.config
-    weight = config.training.end_weight
-    return weight if weight is not None and config.is_joint and not config.is_latent else 1.0
+    weight, together = config.training.end_weight, [name for name in config.trained if name in config.supervised]
+    if weight is None or len(together) < 2:
+        return 1.0
+    return weight if task == config.end else 1 - weight
 
 
-def _listed(values: Tensor, roles: Sequence[str], top: int) -> tuple[PartAccount, ...]:
+def _listed(values: Tensor, source: AbstractStage, top: int) -> tuple[PartAccount, ...]:
     """The parts where z, grad or projected is not zero, largest gradient first, ties in order of position."""
     touched = (values[..., [0, 1, 3]] != 0).any(-1).nonzero()
     rows = values[touched.unbind(-1)]
     order = rows[:, -1].abs().argsort(descending=True, stable=True)[:top]
     return tuple(
-        PartAccount(_part(place, roles), *row)
+        PartAccount(source.part(place), *row)
         for place, row in zip(touched[order].tolist(), rows[order].tolist(), strict=True)
     )
-
-
-def _part(place: Sequence[int], roles: Sequence[str]) -> Arc:
-    return Arc(place[0], place[1], roles[place[2] - 1] if len(place) > 2 and place[2] else "")

@@ -1,22 +1,20 @@
 """A trained system as a function of sentences."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from spigot.batches import Annotations, Batch, Encoded, collate, encode
 from spigot.config import Config
-from spigot.data.batch import collate, encode
-from spigot.data.conventions import Conventions
-from spigot.data.lemmas import Lemmatiser
-from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.tagger import Tagger
+from spigot.data.sentence import COLUMNS, Sentence
+from spigot.data.tagging.lemmas import Lemmatiser
+from spigot.data.tagging.tagger import Tagger
+from spigot.data.text.conventions import Conventions
 from spigot.data.vocab import SPECIAL, Vocab
-from spigot.models.answers import Answer
-from spigot.models.joint import AbstractJoint
-from spigot.models.syntax import tree_heads
-from spigot.types import Parts
+from spigot.models.system import Answer, System
+from spigot.stages.stage import AbstractStage
 
 CHUNK = 2048
 """Sentences held at a time: enough to sort by length, few enough that memory stays flat."""
@@ -24,14 +22,14 @@ CHUNK = 2048
 
 @dataclass(frozen=True)
 class Parser:
-    """A model with all it needs to read text: its configuration, vocabulary and tagger.
+    """A system with all it needs to read text: its configuration, vocabulary and tagger.
 
     Example:
+        >>> from spigot.data.sentence import Arc, Graph
+        >>> from spigot.models.build import fresh
         >>> from spigot.config import make_config
-        >>> from spigot.models.joint import JointParser
-        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))])
-        >>> config = make_config({"data": {"tags": "columns"}})
-        >>> parser = Parser(config, vocab, JointParser(config, vocab))
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
+        >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
         >>> [len(sentence.heads) for sentence in parser.parse([Sentence(("Rain", "fell")), Sentence(())])]
         [2, 0]
         >>> [len(sentence.heads) for sentence in parser.parse_text("Rain fell. It didn't stop.")]
@@ -42,43 +40,46 @@ class Parser:
 
     config: Config
     vocab: Vocab
-    model: AbstractJoint
+    model: System
     tagger: Tagger | None = None
 
     @property
-    def classifies(self) -> bool:
-        """Whether it gives sentences a class."""
-        return self.config.task == "classification"
+    def end(self) -> AbstractStage:
+        """The last stage: what the system is for."""
+        return self.model.stages[self.config.end]
 
     @property
-    def reads_gold(self) -> bool:
-        """Whether it is built to read the right trees of sentences."""
-        return self.classifies and self.config.classifier.structure == "gold"
+    def reads_gold(self) -> tuple[str, ...]:
+        """The right annotations of sentences that it is built to read."""
+        stages = self.model.stages.values()
+        return tuple(stage.annotation.name for stage in stages if not stage.learns and stage.settings.rule == "gold")
 
     @property
     def misses_tags(self) -> bool:
-        """Whether it was trained on tags, and has no tagger to find those of plain text."""
-        return self.tagger is None and len(self.vocab.tags) > len(SPECIAL)
+        """Whether it was trained on tags, and has neither a tagger nor a stage to find those of plain text."""
+        return self.tagger is None and len(self.vocab.tags) > len(SPECIAL) and "tags" not in self.finds
 
     @property
     def finds(self) -> tuple[str, ...]:
-        """What it finds by itself, and can be judged by: `heads`, `graph`, `label`.
+        """The annotations that it finds by itself, and can be judged by, by name.
 
         A tree that nobody predicted, as that of a classifier which reads chains, is none of it.
         """
-        model = self.model
-        found = {"heads": model.syntax is not None, "graph": model.semantics is not None, "label": self.classifies}
-        return tuple(field for field, is_found in found.items() if is_found)
+        return tuple(dict.fromkeys(stage.annotation.name for stage in self.model.stages.values() if stage.learns))
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """What its answers have: all that it finds, and the chains or random trees that it makes for a classifier.
+        """What its answers have: all that it finds, and what it makes by rule.
 
-        The right trees that a classifier of `classifier.structure = "gold"` reads came with the sentences, and are no
-        answer of its own.
+        Right annotations that a stage reads came with the sentences, and are no answer of its own.
         """
-        makes_trees = self.classifies and self.config.classifier.structure in ("left", "right", "random")
-        return ("heads", *self.finds) if makes_trees and self.config.system != "bilstm" else self.finds
+        names = dict.fromkeys(stage.annotation.name for stage in self.model.stages.values())
+        return tuple(name for name in names if name in self.finds or name not in self.reads_gold)
+
+    def stage_of(self, name: str) -> AbstractStage | None:
+        """The stage that finds an annotation; the last one if several do, and `None` if none does."""
+        stages = [stage for stage in self.model.stages.values() if stage.annotation.name == name and stage.learns]
+        return stages[-1] if stages else None
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -100,10 +101,11 @@ class Parser:
             tokenised: Whether there is a space between all tokens already.
 
         Raises:
-            ValueError: If the system reads the right trees, which plain text has none of.
+            ValueError: If the system reads right annotations, which plain text has none of.
         """
         if self.reads_gold:
-            raise ValueError("This system reads the right trees of sentences, and plain text has none; use parse.")
+            names = " and ".join(self.reads_gold)
+            raise ValueError(f"This system reads the right {names} of sentences, and plain text has none; use parse.")
         return self.parse(self.conventions.sentences(text, lines=lines, tokenised=tokenised), plain=True)
 
     def parse(
@@ -113,7 +115,7 @@ class Parser:
 
         Words, tags, lemmas, the id and what the format keeps for itself are those of the sentences. A tree, graph or
         class that they come with is not in the answer, whether the system finds one of its own or not. Nor is the tree
-        that a classifier of `classifier.structure = "gold"` reads: it needs it, but has not found it.
+        that a stage reads by the rule `gold`: it needs it, but has not found it.
 
         Args:
             sentences: What to parse. Annotation they have is not looked at, but for trees if gold ones are read.
@@ -126,50 +128,67 @@ class Parser:
             yield from self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens)
 
     def _parse_chunk(self, sentences: list[Sentence], ready: list[Sentence], tokens: int) -> list[Sentence]:
-        encoded = [encode(self.visible(sentence), self.vocab) for sentence in ready]
-        order = sorted(range(len(sentences)), key=lambda k: len(sentences[k]))
         parsed: dict[int, Sentence] = {}
-        for group in self.groups(order, [len(sentence) for sentence in sentences], tokens):
-            batch = collate([encoded[k] for k in group])
-            for k, found in zip(group, self.found(self.model.parse(batch), batch.lengths.tolist()), strict=True):
-                parsed[k] = replace(with_tags(sentences[k], ready[k]).without_annotation(), **found)
+        for group, batch in self.batches(ready, tokens):
+            answers = self.found(self.model.parse(batch), batch.lengths.tolist())
+            for k, found in zip(group, answers, strict=True):
+                parsed[k] = self.answered(with_tags(sentences[k], ready[k]), found)
         return [parsed[k] for k in range(len(sentences))]
 
-    def visible(self, sentence: Sentence) -> Sentence:
-        """What the system may look at: no annotation, but for gold trees if it is built to read them."""
-        return replace(sentence.without_annotation(), heads=sentence.heads if self.reads_gold else None)
+    def batches(self, ready: Sequence[Sentence], tokens: int = 2048) -> Iterator[tuple[list[int], Batch]]:
+        """Sentences, as the system reads them, in batches of like length: which ones, and the batch.
 
-    def found(self, answer: Answer, lengths: list[int]) -> list[dict[str, Any]]:
-        """What an answer says about each sentence of a batch, by the name of the field it belongs to."""
+        Args:
+            ready: What `read` gave.
+            tokens: Positions in a batch, padding included.
+        """
+        given = {name: self.model.annotations[name] for name, s in self.model.stages.items() if not s.learns}
+        encoded = [encode(self.visible(sentence), self.vocab, given) for sentence in ready]
+        order = sorted(range(len(ready)), key=lambda k: len(ready[k]))
+        for group in self.groups(order, [len(sentence) for sentence in ready], tokens):
+            yield group, collate([encoded[k] for k in group], given).to(self.model.device)
+
+    def encoded(self, sentence: Sentence, annotations: Annotations) -> Encoded:
+        """A sentence to learn from: its words as the system reads them, and what is right.
+
+        Tags that the system finds itself are what is right, and no input: no stage gets to see them.
+
+        Args:
+            sentence: The sentence, with the tags and lemmas that the system reads.
+            annotations: What to look up beside its words, by stage.
+        """
+        whole = encode(sentence, self.vocab, annotations)
+        hidden = [name for name in self.finds if name in COLUMNS]
+        if not hidden:
+            return whole
+        return whole._replace(tokens=encode(self.visible(sentence), self.vocab).tokens)
+
+    def visible(self, sentence: Sentence) -> Sentence:
+        """What the system may look at: no annotation, but for gold ones if it is built to read them."""
+        bare = sentence.without_annotation()
+        for name in self.finds:
+            bare = bare if bare.get(name) is None else bare.put(name, None)  # tags, if it finds them itself
+        for name in self.reads_gold:
+            bare = bare.put(name, sentence.get(name))
+        return bare
+
+    def found(self, answers: Mapping[str, Answer], lengths: list[int]) -> list[dict[str, Any]]:
+        """What the answers of all stages say about each sentence of a batch: its annotations by name."""
         found: list[dict[str, Any]] = [{} for _ in lengths]
-        if answer.tree is not None and not self.reads_gold:
-            for fields, heads, length in zip(found, tree_heads(answer.tree).tolist(), lengths, strict=True):
-                fields.update(heads=tuple(heads[1 : length + 1]), relations=None)
-        if answer.graph is not None:
-            for fields, graph in zip(found, self._graphs(answer.graph, lengths), strict=True):
-                fields.update(graph=graph)
-        if answer.probabilities is not None:
-            best = answer.probabilities.argmax(-1).tolist()
-            for fields, row, k in zip(found, answer.probabilities.tolist(), best, strict=True):
-                fields.update(label=self.vocab.classes[k], probabilities=tuple(row))
+        for name, (z, evidence) in answers.items():
+            stage = self.model.stages[name]
+            if stage.annotation.name not in self.gives:
+                continue
+            for annotations, more in zip(found, stage.found(z, evidence, lengths), strict=True):
+                annotations.update(more)
         return found
 
-    def _graphs(self, z: Parts, lengths: list[int]) -> list[Graph]:
-        arcs = z[..., 0].clone()
-        on = arcs.diagonal(dim1=1, dim2=2)
-        predicates = on.tolist()
-        on.zero_()
-        found = arcs.nonzero()
-        roles = z[found[:, 0], found[:, 1], found[:, 2], 1:].argmax(-1) if len(found) else found[:, 0]
-        lists: list[list[Arc]] = [[] for _ in lengths]
-        tops: list[list[int]] = [[] for _ in lengths]
-        for (k, head, argument), role in zip(found.tolist(), roles.tolist(), strict=True):
-            if head == 0:
-                tops[k].append(argument)
-            else:
-                lists[k].append(Arc(head, argument, self.vocab.roles[role]))
-        marked = ([i for i in range(1, n + 1) if predicates[k][i]] for k, n in enumerate(lengths))
-        return [Graph.of(*parts) for parts in zip(lists, tops, marked, strict=True)]
+    def answered(self, sentence: Sentence, found: Mapping[str, Any]) -> Sentence:
+        """A sentence with what was found in it, and no other annotation."""
+        bare = sentence.without_annotation()
+        for name, value in found.items():
+            bare = bare.put(name, value)
+        return bare
 
     def read(self, sentences: Iterable[Sentence], *, tagged: bool = False, plain: bool = False) -> list[Sentence]:
         """The sentences as the system reads them: with its own tags and lemmas, and if they are plain in its spelling.
@@ -188,7 +207,7 @@ class Parser:
     def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
         """Batches of sorted sentences that keep to a number of positions, and of parts."""
         group: list[int] = []
-        parts = len(self.vocab.roles) + 1
+        parts = 1 + max((stage.arc_labels or 0 for stage in self.model.stages.values()), default=0)
         for k in order:
             width = lengths[k] + 2
             full = (len(group) + 1) * width > tokens or (len(group) + 1) * width * width * parts > 16_000_000

@@ -5,12 +5,9 @@ from collections.abc import Sequence
 
 import torch
 
-from spigot.data.batch import collate, encode
-from spigot.data.lemmas import annotate
 from spigot.data.sentence import Sentence
 from spigot.models.parser import Parser
-
-_BATCH = 64  # sentences, all of about the same length
+from spigot.stages.trees import TreeStage
 
 
 @torch.no_grad()
@@ -37,30 +34,24 @@ def head_entropy(parser: Parser, sentences: Sequence[Sentence], *, tagged: bool 
 
     Example:
         >>> from spigot.config import make_config
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import JointClassifier
+        >>> from spigot.models.build import fresh
         >>> sentences = [Sentence(("Rain",), label=0), Sentence(("It", "rained"), label=1)]
         >>> latent = {"structure": "trees", "latent": True}
         >>> config = make_config({"task": "classification", "classifier": latent, "data": {"tags": "columns"}})
-        >>> vocab = Vocab.of(sentences)
-        >>> parser = Parser(config, vocab, JointClassifier(config, vocab))
+        >>> parser = fresh(config, {"labels": sentences})
         >>> head_entropy(parser, sentences[:1])                 # a single word can only hang on the root
         0.0
         >>> 0 < head_entropy(parser, sentences[1:]) <= 1
         True
     """
-    syntax = parser.model.syntax
-    if syntax is None:
+    syntax = parser.stage_of("heads")
+    if not isinstance(syntax, TreeStage):
         raise ValueError("This system has no syntactic parser, so there are no heads to be sure of; give one that has.")
-    if parser.tagger is not None and not tagged:
-        sentences = list(annotate(sentences, parser.tagger))
-    encoded = [encode(sentence.without_annotation(), parser.vocab) for sentence in sentences if len(sentence)]
-    encoded.sort(key=lambda sentence: sentence.length)
     bits, words = 0.0, 0
-    for start in range(0, len(encoded), _BATCH):
-        batch = collate(encoded[start : start + _BATCH])
-        scores, mask = syntax(batch)
-        marginals = syntax.structure.marginals(scores, mask).double()
+    for _, batch in parser.batches([s for s in parser.read(sentences, tagged=tagged) if len(s)]):
+        answer = parser.model.parse(batch)[syntax.name]
+        assert answer.evidence is not None
+        marginals = syntax.structure.marginals(*answer.evidence).double()
         # A probability may come out a rounding error above 1.
         bits += float(torch.special.entr(marginals.clamp(0, 1)).sum()) / math.log(2)
         words += int(batch.lengths.sum())

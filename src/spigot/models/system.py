@@ -1,0 +1,323 @@
+"""Stages in order, and the wires between them (Algorithm 1, for any number of stages)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+import spigot
+from spigot.annotations import AbstractAnnotation
+from spigot.batches.batch import Batch
+from spigot.config import Config, stage_class
+from spigot.data.vocab import Vocab
+from spigot.encoders import AbstractEncoder, make_encoder
+from spigot.interface import AbstractEstimator
+from spigot.stages.constraints import Constraints, Infeasible
+from spigot.stages.stage import AbstractStage, Evidence, Surroundings
+from spigot.types import Mask, Parts, Values
+from spigot.values import Optimiser
+from spigot.wires import build_estimator
+
+
+class Answer(NamedTuple):
+    """What a stage says about the sentences of a batch.
+
+    Attributes:
+        z: The structures.
+        evidence: The scores they were found by; `None` where they were given.
+
+    Example:
+        >>> Answer(torch.ones(1, 2), None).z.shape
+        torch.Size([1, 2])
+    """
+
+    z: Parts
+    evidence: Evidence | None
+
+
+@dataclass(frozen=True)
+class Wire:
+    """From one stage to another.
+
+    Attributes:
+        source: The stage whose structures pass.
+        target: The stage that reads them.
+        estimator: What comes back.
+
+    Example:
+        >>> Wire("syntax", "semantics", spigot.Spigot()).name
+        'syntax -> semantics'
+    """
+
+    source: str
+    target: str
+    estimator: AbstractEstimator
+
+    @property
+    def name(self) -> str:
+        """What it is called in print."""
+        return f"{self.source} -> {self.target}"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether no gradient ever comes back."""
+        return isinstance(self.estimator, spigot.Pipeline)
+
+    def watched_with(self, instead: "AbstractEstimator | Mapping[str, AbstractEstimator] | None") -> AbstractEstimator:
+        """Its estimator, or the one that stands on it, or on all wires, for now."""
+        if isinstance(instead, Mapping):
+            return instead.get(self.name, self.estimator)
+        return instead or self.estimator
+
+
+class Passed(NamedTuple):
+    """What passed a wire: kept where somebody watches.
+
+    Attributes:
+        scores: What the structures were decoded from.
+        mask: Which parts existed.
+        z: The structures that went forward; their gradient is what came back.
+
+    Example:
+        >>> scores = torch.zeros(1, 3)
+        >>> Passed(scores, scores == 0, scores.softmax(-1)).mask.all()
+        tensor(True)
+    """
+
+    scores: Parts
+    mask: Mask
+    z: Parts
+
+
+class System(nn.Module):
+    """Stages that read each other, and are trained through what they read.
+
+    Args:
+        config: The experiment.
+        vocab: The indices.
+        annotations: What each stage predicts.
+        vectors: Pretrained word vectors in the vocabulary's order.
+
+    Attributes:
+        stages: The stages by name, in order.
+        encoders: The encoders that some of them share.
+        wires: For each stage, the wires it reads by.
+
+    Example:
+        >>> from spigot.batches import collate, encode
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> from spigot.models.build import learned_annotations
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> config = make_config({"system": "ste"})
+        >>> annotations, vocab = learned_annotations(config, {"graphs": [rain]}), Vocab.of([rain])
+        >>> system = System(config, vocab, annotations)
+        >>> batch = collate([encode(rain, vocab, annotations)], annotations)
+        >>> system.loss(batch, "semantics").sum().backward()
+        >>> system.stages["syntax"].scorer.out.weight.grad is None          # trained through its trees
+        False
+        >>> [wire.name for wire in system.all_wires()], sorted(system.parts())
+        (['syntax -> semantics'], ['semantics', 'semantics.pruner', 'syntax'])
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        vocab: Vocab,
+        annotations: Mapping[str, AbstractAnnotation],
+        vectors: Float[Tensor, "words d"] | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.annotations = dict(annotations)
+        shared = {name: make_encoder(settings.encoder, vocab, vectors) for name, settings in config.encoders.items()}
+        self._encoders, self._stages = nn.ModuleDict(shared), nn.ModuleDict()
+        self.wires: dict[str, tuple[Wire, ...]] = {}
+        for name, settings in config.stages.items():
+            around = Surroundings(vocab, vectors, self.encoders, self.stages)
+            self._stages[name] = stage_class(settings)(name, settings, annotations[name], around)
+            self.wires[name] = tuple(
+                Wire(
+                    wire.stage,
+                    name,
+                    build_estimator(wire.estimator, self.stages[wire.stage].structure, config.seed),
+                )
+                for wire in settings.reads
+            )
+
+    @property
+    def stages(self) -> dict[str, AbstractStage]:
+        """The stages by name, in order."""
+        return cast(dict[str, AbstractStage], dict(self._stages.items()))
+
+    @property
+    def encoders(self) -> dict[str, AbstractEncoder]:
+        """The encoders that stages share."""
+        return cast(dict[str, AbstractEncoder], dict(self._encoders.items()))
+
+    @property
+    def device(self) -> torch.device:
+        """Where its parameters are."""
+        return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+
+    def all_wires(self) -> Iterator[Wire]:
+        """Every wire, in the order of the stages that read."""
+        return (wire for wires in self.wires.values() for wire in wires)
+
+    def parts(self) -> "dict[str, Part]":
+        """Whatever has an optimiser of its own, by name: stages, their helpers, shared encoders."""
+        found: dict[str, Part] = {}
+        for name, stage in self.stages.items():
+            if not stage.learns:
+                continue
+            helpers = stage.helpers()
+            found[name] = Part(stage, stage.settings.optimiser, tuple(helper.model for helper in helpers.values()))
+            for helper, inner in helpers.items():
+                found[f"{name}.{helper}"] = Part(inner.model, inner.optimiser)
+        for name, encoder in self.encoders.items():
+            found[f"encoders.{name}"] = Part(encoder, self.config.encoders[name].optimiser)
+        return found
+
+    def updated(self, task: str) -> list[str]:
+        """The parts that a step on a task updates: its stage, those that gradients come back to, their encoders."""
+        if "." in task:
+            return [task]
+        stages = self.config.reached(task)
+        shared = dict.fromkeys(self.stages[name].shared_encoder for name in stages)
+        return [*stages, *(f"encoders.{name}" for name in shared if name)]
+
+    def loss(
+        self,
+        batch: Batch,
+        task: str,
+        *,
+        through: bool = True,
+        watched: dict[Wire, Passed] | None = None,
+        instead: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
+    ) -> Values:
+        """One loss a sentence.
+
+        Args:
+            batch: Sentences annotated for the task.
+            task: A stage, or a helper of one as `stage.helper`.
+            through: Whether gradients may pass the wires.
+            watched: Filled with what passes each wire, if given.
+            instead: An estimator to stand on all wires, or one for each of some by name, for whoever wants to see what
+                it would do.
+        """
+        name, _, helper = task.partition(".")
+        if name not in self.stages:
+            raise ValueError(f"This system has no {task} to train; it has {', '.join(self.stages)}.")
+        stage = self.stages[name]
+        if helper:
+            return stage.helper_loss(helper, batch)
+        return stage.loss(batch, self._read(stage, batch, through=through, watched=watched, instead=instead))
+
+    @torch.no_grad()
+    def parse(self, batch: Batch, limits: Mapping[str, Any] | None = None) -> dict[str, Answer]:
+        """What each stage finds: the best structure, also where another stage reads a soft one.
+
+        Args:
+            batch: The sentences.
+            limits: What their structures must have and must not have. Stages read structures that keep to it.
+        """
+        found: dict[str, Answer] = {}
+        decided: dict[str, Evidence] = {}
+        soft: dict[tuple[str, AbstractEstimator], Parts] = {}
+        for name, stage in self.stages.items():
+            if not stage.learns:
+                found[name] = Answer(stage.given(batch), None)
+                continue
+            read = []
+            for wire in self.wires[name]:
+                key = wire.source, wire.estimator
+                if wire.estimator.hard or wire.source not in decided:
+                    read.append(found[wire.source].z)
+                    continue
+                if key not in soft:
+                    scores, mask = decided[wire.source]
+                    soft[key] = spigot.argmax(scores, self.stages[wire.source].structure, wire.estimator, mask=mask)
+                read.append(soft[key])
+            limit = (limits or {}).get(name)
+            evidence = stage.evidence(batch, read, limits=limit)
+            decided[name] = stage.decisive(evidence, limit)
+            best = stage.structure.argmax(*decided[name])
+            found[name] = Answer(best, Evidence(evidence.scores, decided[name].mask))
+        return found
+
+    def limits(
+        self, constraints: Sequence[Constraints | None], lengths: Sequence[int], size: int
+    ) -> dict[str, Any] | None:
+        """Constraints on sentences as what `parse` takes.
+
+        Args:
+            constraints: Those of each sentence.
+            lengths: Words of each sentence.
+            size: Positions of the batch, with the root.
+
+        Raises:
+            Infeasible: The constraints of a sentence do not fit it or this system, or leave it no structure.
+        """
+        for index, demand in enumerate(constraints):
+            if demand is not None and (stranger := self._stranger(demand)):
+                raise Infeasible(stranger, index)
+        found = {name: stage.limits(constraints, lengths, size) for name, stage in self.stages.items() if stage.learns}
+        return {name: limit for name, limit in found.items() if limit is not None} or None
+
+    def _stranger(self, demand: Constraints) -> str:
+        """Why constraints are about nothing that the system searches for; empty if they are not."""
+        for nouns, alone in demand.by_kind().items():
+            if not any(stage.learns and stage.is_concerned(alone) for stage in self.stages.values()):
+                return (
+                    f"This system does not search for {nouns}, so that nothing can be demanded of one: "
+                    f"{alone.describe()}."
+                )
+        return ""
+
+    def _read(
+        self,
+        stage: AbstractStage,
+        batch: Batch,
+        *,
+        through: bool,
+        watched: dict[Wire, Passed] | None,
+        instead: AbstractEstimator | Mapping[str, AbstractEstimator] | None,
+    ) -> list[Parts]:
+        """The structures a stage reads, decoded without cost and without dropped words."""
+        read = []
+        for wire in self.wires[stage.name]:
+            source = self.stages[wire.source]
+            if not source.learns:
+                read.append(source.given(batch))
+                continue
+            estimator = wire.watched_with(instead)
+            frozen = not through or isinstance(estimator, spigot.Pipeline)
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
+                # Behind a wire that lets nothing through there is nothing to watch.
+                behind = None if frozen else watched
+                before = self._read(source, batch, through=through, watched=behind, instead=instead)
+                scores, mask = source.evidence(batch, before)
+                z = spigot.argmax(scores, source.structure, estimator, mask=mask)
+            if watched is not None:
+                z = z if z.requires_grad else z.detach().requires_grad_()  # what comes back ends here, but it does come
+                z.retain_grad()
+                watched[wire] = Passed(scores, mask, z)
+            read.append(z)
+        return read
+
+
+class Part(NamedTuple):
+    """Something with an optimiser of its own.
+
+    Attributes:
+        model: Whose parameters are updated.
+        optimiser: How.
+        without: Models inside it that have an optimiser of their own.
+    """
+
+    model: nn.Module
+    optimiser: Optimiser
+    without: tuple[nn.Module, ...] = ()
