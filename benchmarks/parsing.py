@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import THREADS, experiment, now, sentences
-from spigot.data.corpus import Corpus
+from spigot.corpora.corpus import Corpus
 from spigot.data.formats import read, write
 from spigot.data.sentence import Sentence
-from spigot.data.tagger import Tagger
+from spigot.data.tagging.tagger import Tagger
 from spigot.models.parser import CHUNK, Parser
 from spigot.training.loop import Trainer
 from spigot.training.run import build
@@ -35,7 +35,7 @@ def briefly_trained(corpus: Corpus, **settings: object) -> Parser:
     joint = itertools.dropwhile(lambda step: step.phase != "joint", steps)
     for _ in itertools.islice(joint, STEPS):
         pass
-    return Parser(parser.config, parser.vocab, parser.model, Tagger.train(corpus.trees.train))
+    return Parser(parser.config, parser.vocab, parser.model, Tagger.train(corpus["trees"].train))
 
 
 def speed() -> Iterator[Row]:
@@ -43,7 +43,7 @@ def speed() -> Iterator[Row]:
     corpus = sentences()
     with threads(THREADS):
         parser = briefly_trained(corpus)
-        text = [sentence.without_annotation() for sentence in corpus.trees.train]
+        text = [sentence.without_annotation() for sentence in corpus["trees"].train]
         words = sum(map(len, text))
         times: dict[bool, list[float]] = {True: [], False: []}
         arcs = 0
@@ -77,7 +77,9 @@ def peaks() -> list[float]:
     with tempfile.TemporaryDirectory() as folder, threads(THREADS):
         given, out = Path(folder) / "given.conllu", Path(folder) / "out.conllu"
         for count in (SHORT, GROWTH * SHORT):
-            plain: Iterator[Sentence] = (Sentence(sentence.forms) for sentence in itertools.cycle(corpus.trees.train))
+            plain: Iterator[Sentence] = (
+                Sentence(sentence.forms) for sentence in itertools.cycle(corpus["trees"].train)
+            )
             write(itertools.islice(plain, count), given)
             write(parser.parse(read(given)), out)
             found.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -21,12 +21,12 @@ from pathlib import Path
 from benchmarks.timing import Row, best, threads
 from benchmarks.training import THREADS
 from benchmarks.training import sentences as corpus
-from spigot.data.conll import ConllSource
 from spigot.data.formats import read
-from spigot.data.raw import detokenise, sentences
+from spigot.data.formats.conll import ConllSource
 from spigot.data.sentence import Sentence
-from spigot.data.spacing import Spacing
-from spigot.data.tokens import split
+from spigot.data.text.raw import detokenise, sentences
+from spigot.data.text.spacing import Spacing
+from spigot.data.text.tokens import split
 
 WANT = 0.985
 """The F1 of tokens that we hold ourselves to."""
@@ -139,7 +139,7 @@ def speed(run: Path | None = None) -> Iterator[Row]:
     data = corpus()
     with threads(THREADS):
         parser = briefly_trained(data) if run is None else checkpoint.load(run)
-        text = "\n".join(" ".join(sentence.forms) for sentence in itertools.islice(data.trees.train, SENTENCES))
+        text = "\n".join(" ".join(sentence.forms) for sentence in itertools.islice(data["trees"].train, SENTENCES))
         found = list(sentences(text))
         words = sum(map(len, found))
 

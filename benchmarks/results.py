@@ -26,7 +26,7 @@ class Run:
 
     def counts(self, test: str, labelled: bool = True) -> Counts:
         config = read_config(self.folder)
-        gold = read(config.data.path(config.data.graphs.tests[test]))
+        gold = read(config.data.path(config.data.sets["graphs"].tests[test]))
         return graph_counts(gold, self._predictions(test), labelled=labelled)
 
     def attachment(self, name: str) -> float | None:
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     print("| run | set | LF | UF | UAS | minutes |" + (" LF - base | p |" if against else ""))
     print("|---|---|---|---|---|---|" + ("---|---|" if against else ""))
     for run in map(Run, map(Path, arguments)):
-        for test in read_config(run.folder).data.graphs.tests:
+        for test in read_config(run.folder).data.sets["graphs"].tests:
             labelled, unlabelled = (interval(run.counts(test, choice)) for choice in (True, False))
             attachment = run.attachment(test)
             cells = [

@@ -14,9 +14,10 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+from spigot.corpora.corpus import load_tests
 from spigot.data import Sentence, read
-from spigot.data.corpus import load_tests
 from spigot.evaluation import Counts, bootstrap, label_counts
+from spigot.stages.given import GivenSettings
 from spigot.training.checkpoint import SCORES, read_config
 
 STRUCTURE = {"graphs": ("labelled", "f1"), "trees": ("uas", None)}
@@ -25,8 +26,8 @@ STRUCTURE = {"graphs": ("labelled", "f1"), "trees": ("uas", None)}
 def name_of(folder: Path) -> str:
     """The system of a run, or the trees that it is given."""
     config = read_config(folder)
-    given = config.intermediate is None and config.system != "bilstm"
-    return f"{config.classifier.structure} trees" if given else config.system
+    rules = [stage.rule for stage in config.stages.values() if isinstance(stage, GivenSettings)]
+    return f"{rules[0]} trees" if rules else config.system
 
 
 def scores_of(folder: Path) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def inside(runs: list[dict[str, Any]], part: str) -> str:
 
 def gold_of(folder: Path) -> dict[str, list[Sentence]]:
     """The test sets of a run's labels; tags do not matter here."""
-    return load_tests(read_config(folder).data, None).labels.tests
+    return load_tests(read_config(folder).data, None)["labels"].tests
 
 
 def pooled(folders: list[Path], test: str, gold: list[Sentence]) -> Counts:

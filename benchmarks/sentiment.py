@@ -14,11 +14,11 @@ from typing import Any
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import BATCH, ENDLESS, SENTENCES, THREADS, Clock, interleaved, profiled
+from spigot.batches import bucketed, collate, encode
 from spigot.config import DATA_VARIABLE, Config, make_config
-from spigot.data.batch import bucketed, collate, encode
-from spigot.data.corpus import Corpus, load_corpus
-from spigot.models.joint import JointClassifier
+from spigot.corpora.corpus import Corpus, load_corpus
 from spigot.models.parser import Parser
+from spigot.stages import GraphStage
 from spigot.training.loop import Step, Trainer
 from spigot.training.run import build
 
@@ -52,7 +52,7 @@ def experiment(system: str = "spigot") -> Config:
 def sentences() -> Corpus:
     """Training sentences, and nothing to look at after an epoch."""
     corpus = load_corpus(experiment().data)
-    return Corpus(graphs=replace(corpus.graphs, dev=[]), labels=replace(corpus.labels, dev=[]), tagger=corpus.tagger)
+    return corpus.apply(lambda _, split: replace(split, dev=[]))
 
 
 def joint_steps(trainer: Trainer) -> Iterator[Step]:
@@ -62,15 +62,15 @@ def joint_steps(trainer: Trainer) -> Iterator[Step]:
 
 def parser_steps(parser: Parser, corpus: Corpus) -> Iterator[Step]:
     """The parser forwards and backwards on the labelled sentences, without a layer, a graph or a classifier."""
-    model = copy.deepcopy(parser.model)
-    assert isinstance(model, JointClassifier)
-    assert model.semantics is not None
-    data = [encode(sentence, parser.vocab) for sentence in corpus.labels.train]
+    stage = copy.deepcopy(parser.model).stages["semantics"]
+    assert isinstance(stage, GraphStage)
+    data = [encode(sentence, parser.vocab) for sentence in corpus["labels"].train]
     for epoch in range(ENDLESS):
         groups = bucketed([sentence.length for sentence in data], BATCH, (0, epoch))
         for k, group in enumerate(groups, 1):
-            model.zero_grad()
-            scored = model.semantics(collate([data[i] for i in group], group), model.pruner, noisy=False)
+            stage.zero_grad()
+            batch = collate([data[i] for i in group], seeds=group)
+            scored = stage._scored(batch, (), stage.surviving(batch, None), None, noisy=False)
             loss = scored.predicates.sum() + scored.arcs.sum() + scored.labelled.sum()
             loss.backward()
             words = sum(data[i].length for i in group)

@@ -22,9 +22,9 @@ from torch.profiler import ProfilerActivity, profile
 
 import spigot
 from benchmarks.timing import Row, at_most, threads
+from spigot.batches import Batch, bucketed, collate, encode
 from spigot.config import DATA_VARIABLE, Config, make_config
-from spigot.data.batch import Batch, bucketed, collate, encode
-from spigot.data.corpus import Corpus, load_corpus
+from spigot.corpora.corpus import Corpus, load_corpus
 from spigot.training.loop import Step, Trainer
 from spigot.training.run import build
 
@@ -60,12 +60,7 @@ def experiment(system: str = "spigot", **settings: Any) -> Config:
 
 def sentences() -> Corpus:
     """Training sentences, and one to look at after each epoch, which so costs nothing."""
-    corpus = load_corpus(experiment().data)
-    return replace(
-        corpus,
-        trees=replace(corpus.trees, dev=corpus.trees.train[:1]),
-        graphs=replace(corpus.graphs, dev=corpus.graphs.train[:1]),
-    )
+    return load_corpus(experiment().data).apply(lambda _, split: replace(split, dev=split.train[:1]))
 
 
 def training(corpus: Corpus, phase: str, system: str = "spigot", **settings: Any) -> Iterator[Step]:
@@ -129,16 +124,16 @@ class Plain(nn.Module):
 def plain_training(corpus: Corpus) -> Iterator[Step]:
     """Steps of the plain model on the same sentences, in batches made the same way."""
     parser = build(experiment(), corpus)
-    data = [encode(sentence, parser.vocab) for sentence in corpus.trees.train]
+    trees = {"syntax": parser.model.annotations["syntax"]}
+    data = [encode(sentence, parser.vocab, trees) for sentence in corpus["trees"].train]
     model = Plain((len(parser.vocab.words), len(parser.vocab.lemmas), len(parser.vocab.tags)))
     optimiser = torch.optim.Adam(model.parameters(), fused=True)
     for epoch in range(ENDLESS):
         groups = bucketed([sentence.length for sentence in data], BATCH, (0, epoch))
         for k, group in enumerate(groups, 1):
-            batch = collate([data[i] for i in group])
-            assert batch.heads is not None
+            batch = collate([data[i] for i in group], trees)
             inside = torch.arange(batch.size) <= batch.lengths.unsqueeze(-1)
-            gold = batch.heads.masked_fill(~inside, -100)
+            gold = batch.gold["syntax"].masked_fill(~inside, -100)
             gold[:, 0] = -100
             scores = model(batch).masked_fill(~inside.unsqueeze(1), -torch.inf)
             optimiser.zero_grad()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from spigot.config import Config
-from spigot.data.corpus import load_corpus
+from spigot.corpora.corpus import Corpus, load_corpus
 from spigot.data.formats import read, write
 from spigot.data.sentence import Sentence
 from spigot.evaluation.labels import score_labels
@@ -18,8 +18,8 @@ from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.checkpoint import load, write_tensors
 from spigot.training.loop import Trainer
-from spigot.training.run import build, resume, take_parser, train
-from tests.parsing import classification, classifier, review_corpus, reviews, sentences
+from spigot.training.run import build, resume, take_stages, train
+from tests.parsing import classification, classifier, review_corpus, reviews, semantics, sentences
 from tests.training.test_run import finished
 
 LATENT: dict[str, Any] = {"classifier__latent": True}
@@ -85,10 +85,17 @@ def test_a_run_folder_says_how_good_it_is(
         assert one.probabilities == pytest.approx(other.probabilities)
 
 
-def test_gold_graphs_of_the_training_sentences_are_left_behind(data: Path) -> None:
-    corpus = load_corpus(config(data).data)
-    assert all(sentence.graph is None for sentence in corpus.labels.train)
-    assert all(sentence.label is None for sentence in [*corpus.graphs.train, *corpus.trees.train])
+def test_gold_graphs_of_the_labelled_sentences_are_left_behind(data: Path) -> None:
+    """A system learns the same from labelled sentences with and without trees and graphs."""
+    chosen = config(data, training__epochs=1, training__pretrain=0, semantics__pruning__learned=False)
+    corpus = load_corpus(chosen.data)
+    assert all(sentence.graph is not None for sentence in corpus["labels"].train)
+    bare = [replace(s.without_annotation(), label=s.label) for s in corpus["labels"].train]
+    plain = Corpus({**corpus.sets, "labels": replace(corpus["labels"], train=bare)})
+    one, other = (Trainer(build(chosen, some), some) for some in (corpus, plain))
+    assert list(one.steps()) == list(other.steps())
+    for name, value in one.parser.model.state_dict().items():
+        assert torch.equal(value, other.parser.model.state_dict()[name])
 
 
 @pytest.mark.parametrize("overrides", [{}, LATENT], ids=["graphs", "latent"])
@@ -107,10 +114,8 @@ def test_an_interrupted_run_ends_like_one_that_was_not(data: Path, tmp_path: Pat
         assert finished(out) == expected
 
 
-@pytest.mark.parametrize(
-    ("overrides", "names"), [({}, ("semantics", "pruner")), (TREES, ("syntax",))], ids=["graphs", "trees"]
-)
-def test_a_parser_is_taken_over_exactly(tmp_path: Path, overrides: dict[str, Any], names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("overrides", "stage"), [({}, "semantics"), (TREES, "syntax")], ids=["graphs", "trees"])
+def test_a_parser_is_taken_over_exactly(tmp_path: Path, overrides: dict[str, Any], stage: str) -> None:
     """Parameters, pruner and the tables of what was seen; the classifier stays as it was."""
     corpus = review_corpus()
     theirs = classifier("pipeline", corpus, seed=5, **overrides)
@@ -118,14 +123,15 @@ def test_a_parser_is_taken_over_exactly(tmp_path: Path, overrides: dict[str, Any
     for parameter in theirs.model.parameters():
         torch.nn.init.normal_(parameter)
     run = str(saved(theirs, tmp_path / "run"))
-    source = {f"training__{names[0]}_from": run}
+    source = {f"training__{stage}_from": run}
     mine = Trainer(classifier("spigot", corpus, **source, **overrides), corpus)
     before = {name: value.clone() for name, value in mine.parser.model.state_dict().items()}
-    take_parser(mine, Path(run))
+    take_stages(mine)
     for name, value in mine.parser.model.state_dict().items():
-        taken = name.startswith(names)
+        taken = name.startswith(f"_stages.{stage}.")
         assert torch.equal(value, (theirs.model.state_dict() if taken else before)[name]), name
         assert not taken or not value.is_floating_point() or not torch.equal(value, before[name]) or "chance" in name
+    assert sum("pruner" in name for name in before) > 0 or stage == "syntax"
     assert [phase.name for phase in mine.phases] == ["joint"]
 
 
@@ -137,10 +143,10 @@ def test_a_pipeline_keeps_the_parser_it_took(data: Path, tmp_path: Path) -> None
     saved(source, tmp_path / "first")
     taken = config(data, "pipeline", training__semantics_from=str(tmp_path / "first"), training__pretrain=0)
     assert {step.task for step in train(taken, tmp_path / "second")} == {"classifier"}
-    first, second = load(tmp_path / "first").model, load(tmp_path / "second").model
-    for name in ("semantics", "pruner"):
-        for key, value in getattr(first, name).state_dict().items():
-            assert torch.equal(value, getattr(second, name).state_dict()[key])
+    first, second = (semantics(load(tmp_path / run)).state_dict() for run in ("first", "second"))
+    assert any("pruner" in name for name in first)
+    for name, value in first.items():
+        assert torch.equal(value, second[name])
 
 
 def replace_seed(chosen: Config) -> Config:
@@ -149,33 +155,34 @@ def replace_seed(chosen: Config) -> Config:
 
 def test_a_parser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     corpus = review_corpus()
-    source = {"training__semantics_from": "elsewhere"}
+    labels = corpus["labels"]
 
     def take(theirs: Parser, **overrides: Any) -> None:
-        take_parser(
-            Trainer(classifier("spigot", corpus, **source, **overrides), corpus), saved(theirs, tmp_path / "run")
-        )
+        source = {"training__semantics_from": str(saved(theirs, tmp_path / "run"))}
+        take_stages(Trainer(classifier("spigot", corpus, **source, **overrides), corpus))
 
-    more = replace(corpus.labels, train=[*corpus.labels.train, Sentence(("zebra",), label=1)])
-    with pytest.raises(ValueError, match="trained with other words; its semantic parser"):
-        take(classifier("spigot", replace(corpus, labels=more)))
-    tagged = [replace(corpus.labels.train[0], tags=("??",) * len(corpus.labels.train[0])), *corpus.labels.train[1:]]
+    def labelled(train: list[Sentence]) -> Corpus:
+        return Corpus({**corpus.sets, "labels": replace(labels, train=train)})
+
+    with pytest.raises(ValueError, match="trained with other words; its semantics cannot be taken over"):
+        take(classifier("spigot", labelled([*labels.train, Sentence(("zebra",), label=1)])))
+    tagged = [replace(labels.train[0], tags=("??",) * len(labels.train[0])), *labels.train[1:]]
     with pytest.raises(ValueError, match="trained with other tags"):
-        take(classifier("spigot", replace(corpus, labels=replace(corpus.labels, train=tagged))))
+        take(classifier("spigot", labelled(tagged)))
     with pytest.raises(ValueError, match="trained with other roles"):
         take(classifier("spigot", corpus, semantics__pruning__rare_role=5))
-    with pytest.raises(ValueError, match=r"another size of its semantic parser; use its \[semantics\]"):
+    with pytest.raises(ValueError, match=r"another size of semantics; use its \[stages\.semantics\]"):
         take(classifier("spigot", corpus), semantics__mlp=9)
     with pytest.raises(ValueError, match="another size"):
         take(classifier("spigot", corpus), semantics__pruning__mlp=9)
     with pytest.raises(ValueError, match="another size"):
         take(classifier("spigot", corpus, semantics__pruning__learned=False))
-    with pytest.raises(ValueError, match="has no semantic parser"):
+    with pytest.raises(ValueError, match="has no stage semantics; it has classifier"):
         take(classifier("bilstm", corpus))
-    with pytest.raises(ValueError, match="has no semantic parser"):
+    with pytest.raises(ValueError, match="has no stage semantics; it has syntax, classifier"):
         take(classifier("spigot", corpus, **TREES))
-    five = replace(corpus.labels, train=[replace(s, label=k % 5) for k, s in enumerate(corpus.labels.train)])
-    take(classifier("spigot", replace(corpus, labels=five)))  # its classes do not matter
+    five = [replace(s, label=k % 5) for k, s in enumerate(labels.train)]
+    take(classifier("spigot", labelled(five)))  # its classes do not matter
 
 
 def test_a_run_goes_on_with_the_data_it_was_begun_with(data: Path, tmp_path: Path) -> None:

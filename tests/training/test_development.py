@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from spigot.data.corpus import Corpus, Split
+from spigot.config import make_config
+from spigot.corpora.corpus import Corpus, Split
 from spigot.data.sentence import Graph, Sentence
 from spigot.evaluation.metrics import accuracy, graph_counts, tree_counts
 from spigot.models.parser import Parser
-from spigot.training.development import Development, structure_field
+from spigot.training.development import Development
 from spigot.training.plan import Phase, phases
-from tests.parsing import classification, classifier, review_corpus, sentences
+from spigot.training.run import build
+from tests.parsing import classifier, review_corpus, sentences
 
 DATA = review_corpus()
 TREES: dict[str, Any] = {"classifier__structure": "trees"}
@@ -27,64 +29,76 @@ def development(system: str = "spigot", data: Corpus = DATA, **overrides: Any) -
 def annotated(data: Corpus = DATA) -> Corpus:
     """The same, but the sentences to classify come with gold trees and graphs in the development set."""
     dev = [replace(sentence, label=k % 2) for k, sentence in enumerate(sentences(4, seed=5))]
-    return replace(data, labels=replace(data.labels, dev=dev))
+    return with_dev(dev, data)
+
+
+def with_dev(dev: list[Sentence], data: Corpus = DATA) -> Corpus:
+    """The same with other labelled sentences to choose by."""
+    return Corpus({**data.sets, "labels": replace(data["labels"], dev=dev)})
+
+
+def structure_of(parser: Parser) -> str:
+    """The stage whose structures the classifier reads."""
+    (wire,) = parser.model.all_wires()
+    return wire.source
 
 
 def test_a_joint_phase_is_judged_by_both_tasks_the_end_task_first() -> None:
     judge, phase = development()
-    scores, _ = judge.scores(phase, [])
+    scores, _ = judge.scores(phase, {})
     assert list(scores) == ["accuracy", "LF", "UF"]
-    predicted = list(judge.parser.parse(DATA.labels.dev, tagged=True))
-    assert scores["accuracy"] == pytest.approx(100 * accuracy(DATA.labels.dev, predicted))
-    parsed = list(judge.parser.parse(DATA.graphs.dev, tagged=True))
-    assert scores["LF"] == pytest.approx(100 * graph_counts(DATA.graphs.dev, parsed).f1())
-    assert scores["UF"] == pytest.approx(100 * graph_counts(DATA.graphs.dev, parsed, labelled=False).f1())
+    predicted = list(judge.parser.parse(DATA["labels"].dev, tagged=True))
+    assert scores["accuracy"] == pytest.approx(100 * accuracy(DATA["labels"].dev, predicted))
+    parsed = list(judge.parser.parse(DATA["graphs"].dev, tagged=True))
+    assert scores["LF"] == pytest.approx(100 * graph_counts(DATA["graphs"].dev, parsed).f1())
+    assert scores["UF"] == pytest.approx(100 * graph_counts(DATA["graphs"].dev, parsed, labelled=False).f1())
 
 
 def test_trees_are_judged_by_their_own_measure() -> None:
     judge, phase = development(**TREES)
-    scores, _ = judge.scores(phase, [])
+    scores, _ = judge.scores(phase, {})
     assert list(scores) == ["accuracy", "UAS"]
-    parsed = list(judge.parser.parse(DATA.trees.dev, tagged=True))
-    assert scores["UAS"] == pytest.approx(100 * tree_counts(DATA.trees.dev, parsed).accuracy())
+    parsed = list(judge.parser.parse(DATA["trees"].dev, tagged=True))
+    assert scores["UAS"] == pytest.approx(100 * tree_counts(DATA["trees"].dev, parsed).accuracy())
 
 
 def test_a_parser_in_pretraining_is_judged_by_its_own_data() -> None:
     for overrides, measures in (({}, ["LF", "UF"]), (TREES, ["UAS"])):
         judge, _ = development(**overrides)
         plan = phases(judge.parser.config)
-        scores, structures = judge.scores(plan[-2], [])
+        scores, structures = judge.scores(plan[-2], {})
         assert list(scores) == measures
-        assert structures == []
-    scores, structures = development()[0].scores(phases(classification())[0], [])
+        assert structures == {}
+    judge, _ = development()
+    scores, structures = judge.scores(phases(judge.parser.config)[0], {})
     assert set(scores) == {"arcs_a_token", "parts_a_token", "recall"}
-    assert structures == []
+    assert structures == {}
 
 
 def test_a_system_without_parser_has_an_accuracy_and_nothing_else() -> None:
     for system, structure in (("bilstm", "graphs"), ("spigot", "random")):
         judge, phase = development(system, classifier__structure=structure)
-        scores, structures = judge.scores(phase, [])
+        scores, structures = judge.scores(phase, {})
         assert list(scores) == ["accuracy"]
-        assert structures == []
+        assert structures == {}
 
 
 def test_a_latent_parser_is_not_judged_by_data_it_does_not_have() -> None:
     for overrides in (LATENT, {**LATENT, **TREES}):
         judge, phase = development(**overrides)
-        assert list(judge.scores(phase, [])[0]) == ["accuracy"]
+        assert list(judge.scores(phase, {})[0]) == ["accuracy"]
 
 
 def test_a_latent_tree_is_held_against_the_right_one_where_it_is_known() -> None:
     data = annotated()
     judge, phase = development(data=data, **TREES, **LATENT)
-    scores, _ = judge.scores(phase, [])
-    assert list(scores) == ["accuracy", "tree"]
-    predicted = list(judge.parser.parse(data.labels.dev))
-    assert scores["tree"] == pytest.approx(100 * tree_counts(data.labels.dev, predicted).accuracy())
-    half = [data.labels.dev[0], *DATA.labels.dev]
-    judge, phase = development(data=replace(data, labels=replace(data.labels, dev=half)), **TREES, **LATENT)
-    assert list(judge.scores(phase, [])[0]) == ["accuracy"]
+    scores, _ = judge.scores(phase, {})
+    assert list(scores) == ["accuracy", "UAS"]
+    predicted = list(judge.parser.parse(data["labels"].dev))
+    assert scores["UAS"] == pytest.approx(100 * tree_counts(data["labels"].dev, predicted).accuracy())
+    half = [data["labels"].dev[0], *DATA["labels"].dev]
+    judge, phase = development(data=with_dev(half), **TREES, **LATENT)
+    assert list(judge.scores(phase, {})[0]) == ["accuracy"]
 
 
 @pytest.mark.parametrize("kind", [{}, TREES, LATENT, {**TREES, **LATENT}], ids=["graphs", "trees", "graphs?", "trees?"])
@@ -92,15 +106,17 @@ def test_a_latent_tree_is_held_against_the_right_one_where_it_is_known() -> None
 def test_how_much_is_new_since_the_last_epoch(data: Corpus, kind: dict[str, Any]) -> None:
     """Of the structures the system finds, whatever gold ones stand beside them."""
     judge, phase = development(data=data, **kind)
-    first, structures = judge.scores(phase, [])
+    first, structures = judge.scores(phase, {})
     assert "changed" not in first
-    assert len(structures) == len(data.labels.dev)
+    (inside,) = structures
+    assert inside == structure_of(judge.parser)
+    assert len(structures[inside]) == len(data["labels"].dev)
     kept = json.loads(json.dumps(structures))  # as in a checkpoint
     again, _ = judge.scores(phase, kept)
     assert again["changed"] == 0
-    predicted = list(judge.parser.parse(data.labels.dev))
+    predicted = list(judge.parser.parse(data["labels"].dev))
     other = [_moved(sentence, judge.parser) for sentence in predicted]
-    scores, after = judge.scores(phase, json.loads(json.dumps([moved for moved, _, _ in other])))
+    scores, after = judge.scores(phase, json.loads(json.dumps({inside: [moved for moved, _, _ in other]})))
     differ, total = (sum(column) for column in zip(*(counts for _, *counts in other), strict=True))
     assert differ > 0
     assert scores["changed"] == pytest.approx(100 * differ / total)
@@ -109,7 +125,7 @@ def test_how_much_is_new_since_the_last_epoch(data: Corpus, kind: dict[str, Any]
 
 def _moved(sentence: Sentence, parser: Parser) -> tuple[list[Any], int, int]:
     """Another structure, in how many places it differs, and of how many."""
-    if structure_field(parser) == "heads":
+    if structure_of(parser) == "syntax":
         assert sentence.heads is not None
         return [(sentence.heads[0] + 1) % (len(sentence) + 1), *sentence.heads[1:]], 1, len(sentence)
     graph = sentence.graph
@@ -123,34 +139,82 @@ def _moved(sentence: Sentence, parser: Parser) -> tuple[list[Any], int, int]:
 
 
 def test_without_development_data_there_are_no_scores() -> None:
-    bare = Corpus(Split(DATA.trees.train), Split(DATA.graphs.train), Split(DATA.labels.train))
+    bare = DATA.apply(lambda _, split: Split(split.train))
     for system, overrides in (("spigot", {}), ("spigot", TREES), ("spigot", LATENT), ("bilstm", {})):
         judge, phase = development(system, bare, **overrides)
-        assert judge.scores(phase, []) == ({}, [])
+        assert judge.scores(phase, {}) == ({}, {})
 
 
 def test_a_class_that_training_never_saw_counts_as_wrong() -> None:
-    strange = [replace(sentence, label=17) for sentence in DATA.labels.dev]
-    judge, phase = development("bilstm", replace(DATA, labels=replace(DATA.labels, dev=strange)))
-    assert judge.scores(phase, [])[0] == {"accuracy": 0.0}
-    mixed = [strange[0], *(replace(s, label=s.label) for s in judge.parser.parse(DATA.labels.dev[1:]))]
-    judge, phase = development("bilstm", replace(DATA, labels=replace(DATA.labels, dev=mixed)))
-    assert judge.scores(phase, [])[0]["accuracy"] == pytest.approx(75)
+    strange = [replace(sentence, label=17) for sentence in DATA["labels"].dev]
+    judge, phase = development("bilstm", with_dev(strange))
+    assert judge.scores(phase, {})[0] == {"accuracy": 0.0}
+    mixed = [strange[0], *(replace(s, label=s.label) for s in judge.parser.parse(DATA["labels"].dev[1:]))]
+    judge, phase = development("bilstm", with_dev(mixed))
+    assert judge.scores(phase, {})[0]["accuracy"] == pytest.approx(75)
 
 
 def test_an_empty_sentence_has_a_structure_too() -> None:
-    data = replace(DATA, labels=replace(DATA.labels, dev=[Sentence((), label=0), *DATA.labels.dev]))
+    data = with_dev([Sentence((), label=0), *DATA["labels"].dev])
     for overrides in ({}, TREES):
         judge, phase = development(data=data, **overrides)
-        _, structures = judge.scores(phase, [])
-        assert structures[0] == []
+        _, structures = judge.scores(phase, {})
+        assert [list(values[0]) for values in structures.values()] == [[]]
         assert judge.scores(phase, structures)[0]["changed"] == 0
 
 
-def test_where_structures_stand() -> None:
-    assert structure_field(classifier("spigot", DATA)) == "graph"
-    assert structure_field(classifier("spigot", DATA, **LATENT)) == "graph"
-    assert structure_field(classifier("spigot", DATA, **TREES)) == "heads"
+def test_what_the_system_does_not_find_is_left_out() -> None:
     (found,) = classifier("spigot", DATA).parse([Sentence(("cat",), heads=(0,))])
-    assert found.heads is None  # what the system does not find is not in its answer
+    assert found.heads is None
     assert isinstance(found.graph, Graph)
+
+
+def stages_of(tables: dict[str, Any], data: Corpus = DATA) -> tuple[Development, Phase]:
+    whole = build(make_config({"data": {"tags": "columns"}, "stages": tables}), data)
+    return Development(whole, data), phases(whole.config)[-1]
+
+
+def two_graphs(data: Corpus = DATA) -> Corpus:
+    """Sentences whose trees are a second graph."""
+
+    def both(sentence: Sentence) -> Sentence:
+        return sentence.put("other", sentence.graph)
+
+    return data.apply(lambda _, split: split.apply(lambda some: list(map(both, some))))
+
+
+def test_a_measure_that_two_stages_share_is_named_after_the_earlier_one() -> None:
+    plain = {"annotation": "graphs", "pruning": {"learned": False}}
+    judge, phase = stages_of({"other": {**plain, "field": "other"}, "main": plain}, two_graphs())
+    scores, _ = judge.scores(phase, {})
+    assert list(scores) == ["LF", "UF", "other LF", "other UF"]
+    assert (judge.measure("main"), judge.measure("other")) == ("LF", "other LF")
+    gold = judge.corpus["graphs"].dev
+    predicted = list(judge.parser.parse(gold, tagged=True))
+    assert scores["LF"] == pytest.approx(100 * graph_counts(gold, predicted).f1())
+    assert scores["other LF"] == pytest.approx(100 * graph_counts(gold, predicted, field="other").f1())
+
+
+def test_three_stages_are_judged_the_last_one_first() -> None:
+    tables = {
+        "syntax": {"annotation": "trees"},
+        "semantics": {"annotation": "graphs", "reads": {"stage": "syntax", "as": "heads"}},
+        "mood": {"annotation": "label", "reads": {"stage": "semantics", "as": "roles"}},
+    }
+    judge, phase = stages_of(tables)
+    scores, structures = judge.scores(phase, {})
+    assert list(scores) == ["accuracy", "LF", "UF", "UAS"]
+    assert list(structures) == ["syntax", "semantics"]  # which the labelled sentences do not have
+    again, _ = judge.scores(phase, json.loads(json.dumps(structures)))
+    assert (again["changed"], again["semantics changed"]) == (0, 0)
+    # A stage in pretraining is judged with those before it.
+    early = Phase("semantics", ("semantics",), 1, "semantics", through=False)
+    assert list(judge.scores(early, {})[0]) == ["LF", "UF", "UAS"]
+
+
+@pytest.mark.parametrize(("annotation", "measures"), [("trees", ["UAS"]), ("tags", ["tagging"])])
+def test_a_stage_alone_has_its_own_measure(annotation: str, measures: list[str]) -> None:
+    judge, phase = stages_of({"only": {"annotation": annotation}})
+    scores, structures = judge.scores(phase, {})
+    assert list(scores) == measures == [judge.measure("only")]
+    assert structures == {}

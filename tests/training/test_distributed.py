@@ -12,9 +12,13 @@ from torch.multiprocessing.spawn import spawn
 
 from spigot.training.distributed import anyone, is_main, processes, rank, share, sum_gradients, total, wait
 from spigot.training.loop import Trainer
-from tests.parsing import classifier, corpus, parser, review_corpus
+from spigot.training.run import build
+from tests.parsing import classifier, experiment, review_corpus
+from tests.training.stages import shared_encoder, three_stages
 
 GROUPS = [[5, 6, 7], [3], [1, 2]]  # the second leaves nothing for the other process
+
+SHORT: dict[str, Any] = {"training__batch": 3, "training__epochs": 1}
 
 
 class Small(nn.Module):
@@ -42,13 +46,19 @@ def gradients() -> list[list[torch.Tensor | None]]:
 
 
 def trained() -> list[torch.Tensor]:
-    """A few steps of a joint training in float64; batches of three out of four leave one of one sentence."""
-    data = corpus(train=4, dev=2)
-    system = parser("spigot", data, training__batch=3, training__epochs=1, semantics__pruning__learned=False)
-    system.model.double()
-    training = Trainer(system, data)
-    losses = [step.loss for step in training.steps()]
-    return [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
+    """A few steps of joint trainings in float64; batches of three out of four leave one of one sentence."""
+    found: list[torch.Tensor] = []
+    data = review_corpus(train=4, dev=2)
+    for config in (
+        experiment("spigot", **SHORT, semantics__pruning__learned=False),
+        three_stages(**SHORT),
+        shared_encoder(**SHORT),
+    ):
+        system = build(config, data)
+        system.model.double()
+        losses = [step.loss for step in Trainer(system, data).steps()]
+        found += [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
+    return found
 
 
 def trained_classifiers() -> list[torch.Tensor]:

@@ -4,45 +4,53 @@ from typing import Any
 
 import pytest
 
-from spigot.training.plan import MEASURES, Phase, phases
-from tests.parsing import CLASSIFIERS, THROUGH, classification, experiment
+from spigot.config import Config, make_config
+from spigot.corpora.corpus import Corpus
+from spigot.training.plan import Phase, phases
+from tests.parsing import ALL_SYSTEMS, CLASSIFIERS, THROUGH, classification, experiment, review_corpus
 
+DATA = review_corpus(4, 2)
 TREES = {"classifier__structure": "trees"}
+PRUNER = Phase("semantics.pruner", ("semantics.pruner",), 1)
+
+
+def plan(config: Config, data: Corpus = DATA) -> list[Phase]:
+    return phases(config)
 
 
 def names(system: str, **overrides: Any) -> list[str]:
-    return [phase.name for phase in phases(classification(system, **overrides))]
+    return [phase.name for phase in plan(classification(system, **overrides))]
 
 
 @pytest.mark.parametrize("system", THROUGH)
 def test_the_parser_is_pretrained_and_then_both_are_trained(system: str) -> None:
-    assert phases(classification(system, training__pretrain=3, training__epochs=5)) == [
-        Phase("pruner", ("pruner",), 1),
-        Phase("semantics", ("semantics",), 3, "LF"),
-        Phase("joint", ("semantics", "classifier"), 5, "accuracy"),
+    assert plan(classification(system, training__pretrain=3, training__epochs=5)) == [
+        PRUNER,
+        Phase("semantics", ("semantics",), 3, "semantics", through=False),
+        Phase("joint", ("semantics", "classifier"), 5, "classifier"),
     ]
-    assert phases(classification(system, **TREES)) == [
-        Phase("syntax", ("syntax",), 1, "UAS"),
-        Phase("joint", ("syntax", "classifier"), 2, "accuracy"),
+    assert plan(classification(system, **TREES)) == [
+        Phase("syntax", ("syntax",), 1, "syntax", through=False),
+        Phase("joint", ("syntax", "classifier"), 2, "classifier"),
     ]
-    assert names(system, training__pretrain=0) == ["pruner", "joint"]
+    assert names(system, training__pretrain=0) == ["semantics.pruner", "joint"]
 
 
 def test_a_pipeline_never_comes_back_to_its_parser() -> None:
-    plan = phases(classification("pipeline"))
-    assert [(phase.name, phase.tasks) for phase in plan] == [
-        ("pruner", ("pruner",)),
+    found = plan(classification("pipeline"))
+    assert [(phase.name, phase.tasks) for phase in found] == [
+        ("semantics.pruner", ("semantics.pruner",)),
         ("semantics", ("semantics",)),
         ("classifier", ("classifier",)),
     ]
-    assert plan[-1].measure == "accuracy"
+    assert found[-1].judge == "classifier"
 
 
 @pytest.mark.parametrize("structure", ["gold", "left", "right", "random"])
 @pytest.mark.parametrize("system", CLASSIFIERS)
 def test_without_a_parser_there_is_the_classifier_alone(system: str, structure: str) -> None:
-    assert phases(classification(system, classifier__structure=structure)) == [
-        Phase("classifier", ("classifier",), 2, "accuracy")
+    assert plan(classification(system, classifier__structure=structure)) == [
+        Phase("classifier", ("classifier",), 2, "classifier")
     ]
     assert names("bilstm") == ["classifier"]
 
@@ -51,8 +59,8 @@ def test_without_a_parser_there_is_the_classifier_alone(system: str, structure: 
 @pytest.mark.parametrize("system", THROUGH)
 def test_a_latent_parser_is_trained_by_the_labels_alone(system: str, structure: str) -> None:
     latent = classification(system, classifier__latent=True, classifier__structure=structure, training__pretrain=4)
-    assert phases(latent) == [Phase("latent", ("classifier",), 2, "accuracy")]
-    assert latent.is_joint
+    assert plan(latent) == [Phase("latent", ("classifier",), 2, "classifier")]
+    assert latent.reached("classifier") == list(latent.stages)
 
 
 @pytest.mark.parametrize("system", ["pipeline", "spigot"])
@@ -62,7 +70,7 @@ def test_a_parser_from_another_run_brings_its_pruner_along(system: str) -> None:
     assert names(system, training__semantics_from="run", training__pretrain=0) == [last]
     assert names(system, training__syntax_from="run", **TREES) == [last]
     # A parser of the other kind is of no use.
-    assert names(system, training__syntax_from="run") == ["pruner", "semantics", last]
+    assert names(system, training__syntax_from="run") == ["semantics.pruner", "semantics", last]
     assert names(system, training__semantics_from="run", **TREES) == ["syntax", last]
 
 
@@ -71,11 +79,78 @@ def test_without_a_learned_pruner_there_is_none_to_train() -> None:
     assert names("spigot", **TREES, semantics__pruning__learned=True) == ["syntax", "joint"]
 
 
-def test_the_other_task_is_planned_as_before() -> None:
-    assert [phase.tasks for phase in phases(experiment("spigot"))] == [("pruner",), ("syntax", "semantics")]
-    taken = phases(experiment("spigot", training__semantics_from="run"))
-    assert [phase.name for phase in taken] == ["pruner", "joint"]  # its semantic parser is the end model
+@pytest.mark.parametrize("system", ALL_SYSTEMS)
+def test_the_other_task_has_a_plan_for_every_system(system: str) -> None:
+    found = plan(experiment(system))
+    joint = Phase("joint", ("syntax", "semantics"), 2, "semantics")
+    alone = Phase("semantics", ("semantics",), 2, "semantics")
+    pretrained = Phase("syntax", ("syntax",), 1, "syntax", through=False)
+    expected = {"neurboparser": [PRUNER, alone], "pipeline": [PRUNER, pretrained, alone]}
+    assert found == expected.get(system, [PRUNER, joint])
 
 
-def test_each_task_has_its_measure() -> None:
-    assert MEASURES == {"syntax": "UAS", "semantics": "LF", "classifier": "accuracy"}
+def test_stages_from_other_runs_are_not_trained_before() -> None:
+    taken = experiment("spigot", training__syntax_from="run", training__pretrain=2)
+    assert [phase.name for phase in plan(taken)] == ["semantics.pruner", "joint"]
+    both = experiment("spigot", training__syntax_from="run", training__semantics_from="run")
+    assert [phase.name for phase in plan(both)] == ["joint"]
+
+
+def three(**tables: Any) -> Config:
+    """Trees inside graphs inside classes."""
+    return make_config(
+        {
+            "stages": {
+                "syntax": {"annotation": "trees"},
+                "semantics": {"annotation": "graphs", "reads": {"stage": "syntax", "as": "heads"}},
+                "mood": {"annotation": "label", "reads": {"stage": "semantics", "as": "roles"}},
+            },
+            **tables,
+        }
+    )
+
+
+def test_three_stages_are_pretrained_one_by_one_and_then_trained_together() -> None:
+    found = plan(three(training={"pretrain": 2, "epochs": 3}))
+    assert [(phase.name, phase.epochs, phase.judge) for phase in found] == [
+        ("semantics.pruner", 3, None),
+        ("syntax", 2, "syntax"),
+        ("semantics", 2, "semantics"),
+        ("joint", 3, "mood"),
+    ]
+    assert found[-1].tasks == ("syntax", "semantics", "mood")
+    assert [phase.through for phase in found[1:]] == [False, False, True]
+
+
+def test_a_frozen_wire_leaves_what_is_before_it_alone() -> None:
+    wire = {"stage": "semantics", "as": "roles", "estimator": "pipeline"}
+    found = plan(three(training={"pretrain": 2}, mood={"reads": wire}))
+    assert [(phase.name, phase.tasks) for phase in found[1:]] == [
+        ("syntax", ("syntax",)),
+        ("semantics", ("semantics",)),
+        ("mood", ("mood",)),
+    ]
+
+
+def test_latent_stages_are_trained_by_those_behind_them() -> None:
+    found = plan(three(syntax={"latent": True}, training={"pretrain": 2}))
+    assert [(phase.name, phase.tasks) for phase in found] == [
+        ("semantics.pruner", ("semantics.pruner",)),
+        ("semantics", ("semantics",)),
+        ("joint", ("semantics", "mood")),
+    ]
+    both = plan(three(syntax={"latent": True}, semantics={"latent": True}, training={"pretrain": 2}))
+    assert [(phase.name, phase.tasks) for phase in both] == [("latent", ("mood",))]
+
+
+@pytest.mark.parametrize("annotation", ["trees", "graphs", "label", "tags"])
+def test_one_stage_has_one_phase(annotation: str) -> None:
+    settings = {"annotation": annotation, **({"pruning": {"learned": False}} if annotation == "graphs" else {})}
+    config = make_config({"stages": {"only": settings}, "training": {"pretrain": 2}})
+    assert plan(config) == [Phase("only", ("only",), 30, "only")]
+
+
+def test_stages_that_nothing_joins_are_trained_together() -> None:
+    settings = {"annotation": "graphs", "encoder": "words", "pruning": {"learned": False}}
+    config = make_config({"encoders": {"words": {}}, "stages": {"one": settings, "other": settings}})
+    assert plan(config) == [Phase("joint", ("one", "other"), 30, "other")]

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from spigot.config import make_config
-from spigot.data.corpus import Corpus, Split
+from spigot.corpora.corpus import Corpus, Split
+from spigot.data.formats import write
 from spigot.data.sentence import Sentence
 from spigot.training import train
 from spigot.training.run import build
+from tests.parsing import semantics, sentences
 
 GOOD = [Sentence(("a", "fine", "film"), label=1), Sentence(("a", "dull", "film"), label=0)]
 
@@ -54,13 +56,40 @@ def test_a_run_without_development_data_reports_none(folder: Path) -> None:
 
 
 def test_tasks_without_sentences() -> None:
-    labelled = Corpus(labels=Split(GOOD))
-    with pytest.raises(ValueError, match=r"no graphs to train on; set data\.graphs\.train"):
+    labelled = Corpus({"labels": Split(GOOD)})
+    with pytest.raises(ValueError, match=r"^semantics has no graphs to train on; set data\.graphs\.train, or "):
         build(make_config({"task": "classification"}), labelled)
-    with pytest.raises(ValueError, match=r"no labelled sentences to train on; set data\.labels\.train"):
+    with pytest.raises(ValueError, match=r"^classifier has no classes to train on; set data\.labels\.train, or "):
         build(make_config({"task": "classification", "system": "bilstm"}), Corpus())
     latent = make_config({"task": "classification", "classifier": {"latent": True}})
-    assert build(latent, labelled).vocab.roles[0] == "TOP"
+    assert semantics(build(latent, labelled)).annotation.names()["roles"][0] == "TOP"
+
+
+def test_stages_are_named_as_the_file_names_them() -> None:
+    stages = {"ud": {"annotation": "trees", "data": "web"}, "pos": {"annotation": "tags", "data": "web"}}
+    with pytest.raises(ValueError, match=r"^ud has no trees to train on; set data\.web\.train, or "):
+        build(make_config({"stages": stages}), Corpus({"trees": Split(GOOD)}))
+    with pytest.raises(ValueError, match=r"^pos has no tags to train on; set data\.trees\.train, or "):
+        build(make_config({"stages": {"pos": {"annotation": "tags"}}}), Corpus())
+    with pytest.raises(ValueError, match=r"^The training sentences of pos have no tags"):
+        build(make_config({"stages": {"pos": {"annotation": "tags"}}}), Corpus({"trees": Split(GOOD)}))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "reason"),
+    [
+        ("trees", "trees", r"has no tree\. Correct the file or data\.trees\.format, or leave the file out\.$"),
+        ("graphs", "graphs", r"has no graph\. Correct the file or data\.graphs\.format"),
+        ("tags", "trees", r"has no tag sequence\. Correct the file or data\.trees\.format"),
+    ],
+)
+def test_the_last_stage_needs_something_to_be_judged_by(folder: Path, annotation: str, data: str, reason: str) -> None:
+    write(sentences(3), folder / "train.jsonl")
+    files = {"root": str(folder), "tags": "columns", data: {"train": "train.jsonl", "tests": {"x": "words.txt"}}}
+    config = make_config({"data": files, "stages": {"only": {"annotation": annotation}}})
+    with pytest.raises(ValueError, match=rf"words\.txt: the sentence 'a fine film' {reason}"):
+        next(train(config, folder / "run"))
+    assert not (folder / "run").exists()
 
 
 def test_training_text_without_classes(folder: Path) -> None:

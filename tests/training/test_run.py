@@ -23,7 +23,7 @@ from spigot.training import checkpoint
 from spigot.training.checkpoint import load, read_config, read_tensors, write_tensors
 from spigot.training.loop import Diverged
 from spigot.training.run import build, resume, train
-from tests.parsing import classification, experiment, parser, sentences
+from tests.parsing import classification, experiment, parser, sentences, syntax
 
 
 @pytest.fixture
@@ -183,9 +183,7 @@ def test_what_diverges_leaves_the_last_good_state(data: Path, tmp_path: Path) ->
             if step.phase == "semantics" and step.dev is not None:
                 good = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
                 break
-        patch.setattr(
-            "spigot.models.semantics.SemanticParser._log_loss", lambda self, scored, *rest: scored.arcs * torch.nan
-        )
+        patch.setattr("spigot.stages.graphs.GraphStage._log_loss", lambda self, scored, *rest: scored.arcs * torch.nan)
         with pytest.raises(Diverged, match="loss is nan"):
             next(running)
     found = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
@@ -196,10 +194,8 @@ def test_what_diverges_leaves_the_last_good_state(data: Path, tmp_path: Path) ->
 def test_a_parser_can_be_taken_from_another_run(data: Path, tmp_path: Path) -> None:
     list(train(config(data, "pipeline", training__pretrain=2), tmp_path / "first"))
     chosen = config(data, "pipeline", training__pretrain=0, training__syntax_from=str(tmp_path / "first"))
-    assert {step.phase for step in train(chosen, tmp_path / "second")} == {"pruner", "semantics"}
-    first, second = load(tmp_path / "first").model.syntax, load(tmp_path / "second").model.syntax
-    assert first is not None
-    assert second is not None
+    assert {step.phase for step in train(chosen, tmp_path / "second")} == {"semantics.pruner", "semantics"}
+    first, second = syntax(load(tmp_path / "first")), syntax(load(tmp_path / "second"))
     for name, value in first.state_dict().items():
         assert torch.equal(value, second.state_dict()[name])
     scores = [json.loads((tmp_path / run / "scores.json").read_text()) for run in ("first", "second")]
@@ -217,7 +213,7 @@ def test_a_parser_of_another_vocabulary_is_refused(data: Path, tmp_path: Path) -
     with pytest.raises(ValueError, match="trained with other words"):
         next(train(chosen, tmp_path / "second"))
     list(train(config(data, "neurboparser"), tmp_path / "none"))
-    with pytest.raises(ValueError, match="no syntactic parser"):
+    with pytest.raises(ValueError, match="none has no stage syntax; it has semantics"):
         next(train(config(data, "spigot", training__syntax_from=str(tmp_path / "none")), tmp_path / "third"))
 
 
@@ -252,6 +248,8 @@ def test_damage_is_named(data: Path, tmp_path: Path) -> None:
         ("model.safetensors", (run / "model.safetensors").read_bytes()[:-7], "not a whole checkpoint"),
         ("model.safetensors", b"", "not a whole checkpoint"),
         ("vocab.json", b'{"words": [', "damaged"),
+        ("vocab.json", b'{"words": {}, "annotations": {}}', "damaged"),
+        ("vocab.json", b"3", "damaged"),
         ("config.toml", b"system = ", "damaged"),
     ):
         whole = (run / name).read_bytes()
@@ -290,7 +288,8 @@ def test_the_configuration_of_a_run_is_the_resolved_one(tmp_path: Path) -> None:
     small = parser("spigot", preset="release", estimator__max_norm=None)
     checkpoint.save_start(tmp_path, small)
     assert read_config(tmp_path) == small.config
-    assert read_config(tmp_path).estimator.max_norm is None
+    ((_, wire),) = read_config(tmp_path).wires
+    assert wire.estimator.model_dump()["max_norm"] is None
     assert tomllib.loads((tmp_path / "config.toml").read_text())["system"] == "spigot"
 
 

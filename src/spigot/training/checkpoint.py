@@ -13,31 +13,38 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from spigot.annotations import ANNOTATIONS
 from spigot.config import Config, resolved_config
-from spigot.data.files import written
-from spigot.data.tagger import Tagger
+from spigot.data.formats.files import written
+from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab
-from spigot.models.joint import joint_model
 from spigot.models.parser import Parser
+from spigot.models.system import System
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
+_EARLIER = "{0} was trained by an earlier version, before there were stages; train it again, its settings still hold."
 STATE, STEPS, TIMES, SCORES = "checkpoint.safetensors", "steps.jsonl", "times.jsonl", "scores.json"
 
 
-def load(run: str | os.PathLike[str]) -> Parser:
+class _EarlierRun(ValueError):
+    """A run of a version that knew no stages."""
+
+
+def load(run: str | os.PathLike[str], device: torch.device | str = "cpu") -> Parser:
     """The trained system in a run folder.
 
     Args:
         run: The folder that `train` made.
+        device: Where it is to compute; it need not be where it was trained.
 
     Example:
         >>> import tempfile
         >>> from spigot.data.sentence import Arc, Graph, Sentence
-        >>> from spigot.models.joint import JointParser
+        >>> from spigot.config import make_config
+        >>> from spigot.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> vocab, config = Vocab.of([rain]), resolved_config({"data": {"tags": "columns"}})
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> parser = Parser(config, vocab, JointParser(config, vocab))
+        >>> config, folder = make_config({"data": {"tags": "columns"}}), Path(tempfile.mkdtemp())
+        >>> parser = fresh(config, {"graphs": [rain]})
         >>> save_start(folder, parser)                          # what a training does before its first step,
         >>> write_tensors(folder / MODEL, parser.model.state_dict())    # and whenever its dev score gets better
         >>> list(load(folder).parse([rain])) == list(parser.parse([rain]))
@@ -45,6 +52,7 @@ def load(run: str | os.PathLike[str]) -> Parser:
     """
     parser = open_run(run)
     parser.model.load_state_dict(_checked(parser, read_tensors(Path(run) / MODEL)[0], Path(run) / MODEL))
+    parser.model.to(device)
     return parser
 
 
@@ -53,19 +61,30 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
     folder = Path(run)
     config = read_config(folder)
     try:
-        vocab = Vocab.from_json((folder / VOCAB).read_text(encoding="utf-8"))
+        names = json.loads((folder / VOCAB).read_text(encoding="utf-8"))
+        if "annotations" not in names and "roles" in names:
+            raise _EarlierRun(_EARLIER.format(folder))
+        vocab = Vocab.from_plain(names["words"])
+        annotations = {
+            stage: ANNOTATIONS.find(settings.annotation).restored(names["annotations"][stage])
+            for stage, settings in config.stages.items()
+        }
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} has no {VOCAB}; the training stopped before its first step.") from None
-    except (ValueError, TypeError) as error:
+    except _EarlierRun:
+        raise
+    except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None
     tagger = Tagger.load(folder / TAGGER) if config.data.tags == "predicted" else None
-    return Parser(config, vocab, joint_model(config, vocab), tagger)
+    return Parser(config, vocab, System(config, vocab, annotations), tagger)
 
 
 def save_start(folder: Path, parser: Parser) -> None:
     """Write what does not change during a training."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_text(folder / VOCAB, parser.vocab.to_json())
+    known = {stage: annotation.names() for stage, annotation in parser.model.annotations.items()}
+    names = {"words": parser.vocab.plain(), "annotations": known}
+    write_text(folder / VOCAB, json.dumps(names, ensure_ascii=False))
     if parser.tagger is not None:
         parser.tagger.save(folder / TAGGER)
     write_config(folder / CONFIG, parser.config)
@@ -98,9 +117,12 @@ def read_config(folder: Path) -> Config:
     if not (folder / CONFIG).exists():
         raise FileNotFoundError(f"{folder} is no run folder: it has no {CONFIG}. Train one with spigot train.")
     try:
-        return resolved_config(tomllib.loads((folder / CONFIG).read_text(encoding="utf-8")), where=str(folder / CONFIG))
+        values = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{folder / CONFIG} is damaged ({error}); restore it or train again.") from None
+    if "stages" not in values and "training" in values:
+        raise _EarlierRun(_EARLIER.format(folder))
+    return resolved_config(values, where=str(folder / CONFIG))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:

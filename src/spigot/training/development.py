@@ -1,22 +1,20 @@
 """What the development data say about a system in training."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
-
-from spigot.data.batch import collate, encode
-from spigot.data.corpus import Corpus
-from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.vocab import TOP
-from spigot.evaluation.induced import Field, changed
-from spigot.evaluation.metrics import accuracy, graph_counts, tree_counts
+from spigot.annotations import AbstractAnnotation
+from spigot.batches import Annotations, collate
+from spigot.corpora.corpus import Corpus
+from spigot.data.sentence import Sentence
 from spigot.models.parser import Parser
-from spigot.training.plan import ACCURACY, LF, UAS, UF, Phase
+from spigot.training.judges import development_measures
+from spigot.training.plan import Phase
 
-TREE, CHANGED = "tree", "changed"
-"""How well latent trees agree with the right ones, and how much of the structures is new since the last epoch."""
+CHANGED = "changed"
+"""How much of the structures that other stages read is new since the last epoch."""
+
+_BATCH = 64  # sentences
 
 
 class Development:
@@ -28,99 +26,104 @@ class Development:
     """
 
     def __init__(self, parser: Parser, corpus: Corpus) -> None:
-        self.parser, self.corpus = parser, corpus
+        self.parser, self.corpus, self.config = parser, corpus, parser.config
 
-    def scores(self, phase: Phase, before: Sequence[Any]) -> tuple[dict[str, float], list[Any]]:
-        """Scores in per cent, that of the phase's own measure first, and the structures they go with.
+    def measure(self, stage: str) -> str:
+        """What the first measure of a stage is called among the scores."""
+        return self._name(stage, self.parser.model.annotations[stage].measures[0].name)
+
+    def scores(self, phase: Phase, before: Mapping[str, list[Any]]) -> tuple[dict[str, float], dict[str, list[Any]]]:
+        """Scores in per cent, that of the phase's own judge first, and the structures they go with.
 
         Args:
             phase: The part of the training that the epoch belongs to.
             before: The structures of an epoch ago, as plain values; none at the start.
         """
-        if phase.name == "pruner":
-            return pruning_scores(self.parser, self.corpus), []
+        if phase.judge is None:
+            return self._helper_scores(phase.tasks[0]), {}
+        stages = list(self.parser.model.stages)
+        known = stages[: stages.index(phase.judge) + 1]  # those behind it have not learned anything yet
+        parsed: dict[str, tuple[list[Sentence], list[Sentence]]] = {}
         scores: dict[str, float] = {}
-        after: list[Any] = []
-        if phase.measure == ACCURACY and self.corpus.labels.dev:
-            scores, after = self._classifier_scores(before)
-        model, graphs, trees = self.parser.model, self.corpus.graphs.dev, self.corpus.trees.dev
-        supervised = phase.measure is not None and not self.parser.config.is_latent
-        if supervised and phase.measure != UAS and model.semantics is not None and graphs:
-            predicted = list(self.parser.parse(graphs, tagged=True))
-            scores[LF] = 100 * graph_counts(graphs, predicted).f1()
-            scores[UF] = 100 * graph_counts(graphs, predicted, labelled=False).f1()
-        if supervised and model.syntax is not None and trees:
-            predicted = list(self.parser.parse(trees, tagged=True))
-            scores[UAS] = 100 * tree_counts(trees, predicted).accuracy()
+        after: dict[str, list[Any]] = {}
+        for stage in reversed(known):
+            if stage not in self.config.supervised:
+                continue
+            gold, predicted = self._parsed(self.config.data_of(stage), parsed)
+            if gold:
+                for measure in self.parser.model.annotations[stage].measures:
+                    scores[self._name(stage, measure.name)] = 100 * measure.counts(gold, predicted).f1()
+        if phase.judge == self.config.end:
+            self._hidden_scores(parsed, before, scores, after)
         return scores, after
 
-    def _classifier_scores(self, before: Sequence[Any]) -> tuple[dict[str, float], list[Any]]:
-        gold = self.corpus.labels.dev
-        predicted = list(self.parser.parse(gold, tagged=True))
-        scores = {ACCURACY: 100 * accuracy(gold, predicted)}
-        if self.parser.config.intermediate is None:
-            return scores, []
-        field = structure_field(self.parser)
-        if self.parser.model.syntax is not None and all(sentence.heads is not None for sentence in gold):
-            scores[TREE] = 100 * tree_counts(gold, predicted).accuracy()
-        if before:
-            pairs = zip(predicted, before, strict=True)
-            earlier = [_with_structure(sentence, structure, field) for sentence, structure in pairs]
-            scores[CHANGED] = 100 * changed(earlier, predicted, field=field)
-        return scores, [_structure(sentence, field) for sentence in predicted]
+    def _hidden_scores(
+        self,
+        parsed: dict[str, tuple[list[Sentence], list[Sentence]]],
+        before: Mapping[str, list[Any]],
+        scores: dict[str, float],
+        after: dict[str, list[Any]],
+    ) -> None:
+        """What there is to say about the structures inside, in the sentences of the last stage."""
+        gold, predicted = self._parsed(self.config.data_of(self.config.end), parsed)
+        if not gold:
+            return
+        read = {wire.source for wire in self.parser.model.all_wires()}
+        for name, stage in self.parser.model.stages.items():
+            if not stage.learns or name not in read:
+                continue
+            annotation, field = stage.annotation, stage.annotation.name
+            if stage.settings.latent and all(sentence.get(field) is not None for sentence in gold):
+                measure = annotation.measures[0]
+                scores[self._name(name, measure.name)] = 100 * measure.counts(gold, predicted).f1()
+            if name in before:
+                key = CHANGED if CHANGED not in scores else f"{name} {CHANGED}"
+                scores[key] = 100 * changed_share(annotation, before[name], predicted)
+            after[name] = [annotation.plain(sentence.get(field)) for sentence in predicted]
+
+    def _parsed(
+        self, data: str, parsed: dict[str, tuple[list[Sentence], list[Sentence]]]
+    ) -> tuple[list[Sentence], list[Sentence]]:
+        """The development sentences of a data set, and what the system finds in them; each is parsed once."""
+        if data not in parsed:
+            gold = self.corpus[data].dev
+            parsed[data] = gold, list(self.parser.parse(gold, tagged=True)) if gold else []
+        return parsed[data]
+
+    def _helper_scores(self, task: str) -> dict[str, float]:
+        name, _, helper = task.partition(".")
+        stage, model = self.parser.model.stages[name], self.parser.model
+        own: Annotations = {name: stage.annotation}
+        gold = [self.parser.encoded(sentence, own) for sentence in self.corpus[self.config.data_of(name)].dev]
+        encoded = sorted((sentence for sentence in gold if name in sentence.gold), key=lambda s: s.length)
+        batches = (collate(encoded[k : k + _BATCH], own).to(model.device) for k in range(0, len(encoded), _BATCH))
+        return stage.helper_scores(helper, batches)
+
+    def _name(self, stage: str, measure: str) -> str:
+        """What a measure of a stage is called; see `development_measures`."""
+        known = development_measures(self.config).items()
+        return next(name for name, (owner, one) in known if owner == stage and one.name == measure)
 
 
-def structure_field(parser: Parser) -> Field:
-    """Where the structures stand that a system finds.
+def changed_share(annotation: AbstractAnnotation, before: Sequence[Any], predicted: Sequence[Sentence]) -> float:
+    """How much of what is said differs: of all places that either answer speaks of, the share where they disagree.
+
+    Args:
+        annotation: What the values are of.
+        before: Earlier values, as plain values.
+        predicted: Sentences with the present ones.
 
     Example:
-        >>> from spigot.config import make_config
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> config = make_config({"task": "classification", "classifier": {"structure": "trees"}})
-        >>> vocab = Vocab.of([Sentence(("Rain",), label=0), Sentence(("Sun",), label=1)])
-        >>> structure_field(Parser(config, vocab, joint_model(config, vocab)))
-        'heads'
+        >>> from spigot.annotations import Trees
+        >>> changed_share(Trees(), [[2, 0]], [Sentence(("Rain", "fell"), heads=(0, 1))])
+        1.0
+        >>> changed_share(Trees(), [[2, 0, 2]], [Sentence(("Rain", "fell", "hard"), heads=(2, 0, 1))]) * 3
+        1.0
     """
-    return "heads" if parser.model.syntax is not None else "graph"
-
-
-def _structure(sentence: Sentence, field: Field) -> list[Any]:
-    """The heads of a sentence, or the arcs and tops of its graph, as plain values."""
-    if field == "heads":
-        return list(sentence.heads or ())
-    assert sentence.graph is not None
-    return [*sentence.graph.arcs, *((0, top, TOP) for top in sentence.graph.tops)]
-
-
-def _with_structure(sentence: Sentence, structure: Sequence[Any], field: Field) -> Sentence:
-    """The sentence with what `_structure` gave."""
-    if field == "heads":
-        return replace(sentence, heads=tuple(structure))
-    arcs = [Arc(*arc) for arc in structure]
-    tops = [arc.argument for arc in arcs if arc.predicate == 0]
-    return replace(sentence, graph=Graph.of([arc for arc in arcs if arc.predicate], tops))
-
-
-@torch.no_grad()
-def pruning_scores(parser: Parser, corpus: Corpus) -> dict[str, float]:
-    """What pruning leaves on the development data: labelled parts and arcs a token, and its recall."""
-    semantics, pruner, vocab = parser.model.semantics, parser.model.pruner, parser.vocab
-    assert semantics is not None
-    arcs = parts = tokens = gold = found = 0
-    encoded = sorted((encode(s, vocab) for s in corpus.graphs.dev), key=lambda s: s.length)
-    for start in range(0, len(encoded), 64):
-        batch = collate(encoded[start : start + 64])
-        kept = semantics.surviving(batch, pruner)
-        roles = semantics.seen.labels(batch, kept.nonzero())
-        arcs, parts = arcs + int(kept.sum()), parts + int(roles.sum())
-        tokens += int(batch.lengths.sum())
-        assert batch.arcs is not None
-        sentence, head, argument, role = batch.arcs.unbind(-1)
-        allowed = semantics.seen.roles[batch.tags[sentence, head], batch.tags[sentence, argument], role]
-        gold, found = gold + len(batch.arcs), found + int((kept[sentence, head, argument] & allowed).sum())
-    return {
-        "arcs_a_token": arcs / max(tokens, 1),
-        "parts_a_token": parts / max(tokens, 1),
-        "recall": 100 * found / max(gold, 1),
-    }
+    differ = total = 0
+    for old, sentence in zip(before, predicted, strict=True):
+        values = annotation.from_plain(old), sentence.get(annotation.name)
+        then, now = map(annotation.places, values)
+        both = then.keys() | now.keys()
+        differ, total = differ + sum(then.get(place) != now.get(place) for place in both), total + len(both)
+    return differ / max(total, 1)

@@ -6,13 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from spigot.config import Config
-from spigot.data.corpus import Corpus, Split
+from spigot.corpora.corpus import Corpus, Split
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
 from spigot.evaluation.joined import twins
 
 EXAMPLES = 50
 """Training sentences that are kept: enough to show what an estimator does."""
+
+_OF = {"relations": "heads", "probabilities": "label"}
+"""Annotations that are about another one, and mean nothing beside one of somebody else."""
 
 
 def keep_gold(folder: Path, config: Config, corpus: Corpus) -> None:
@@ -32,15 +35,16 @@ def keep_gold(folder: Path, config: Config, corpus: Corpus) -> None:
         >>> from spigot.data.sentence import Graph
         >>> graph, tree = Sentence(("Rain", "fell"), graph=Graph()), Sentence(("Rain", "fell"), heads=(2, 0))
         >>> folder = Path(tempfile.mkdtemp())
-        >>> keep_gold(folder, make_config({}), Corpus(trees=Split(dev=[tree]), graphs=Split(dev=[graph])))
+        >>> keep_gold(folder, make_config({}), Corpus({"trees": Split(dev=[tree]), "graphs": Split(dev=[graph])}))
         >>> (folder / "gold.dev.jsonl").read_text()
         '{"forms": ["Rain", "fell"], "heads": [2, 0], "graph": {"arcs": []}}\\n'
     """
-    end = corpus.graphs if config.task == "parsing" else corpus.labels
+    data = config.data_of(config.end)
+    end, others = corpus[data], [split for name, split in corpus.sets.items() if name != data]
     for part, sentences in {**_parts(end), "train": end.train[:EXAMPLES]}.items():
         if sentences:
-            trees, graphs = (_twins(sentences, split, part) for split in (corpus.trees, corpus.graphs))
-            write(map(_joined, sentences, trees, graphs), folder / f"gold.{part}.jsonl")
+            sides = [_twins(sentences, split, part) for split in others]
+            write(map(_joined, sentences, *sides), folder / f"gold.{part}.jsonl")
 
 
 def _parts(split: Split) -> dict[str, list[Sentence]]:
@@ -54,9 +58,10 @@ def _twins(sentences: Sequence[Sentence], split: Split, part: str) -> list[Sente
     return [other if own is None else own for own, other in zip(near, far, strict=True)]
 
 
-def _joined(sentence: Sentence, tree: Sentence | None, graph: Sentence | None) -> Sentence:
-    if sentence.heads is None and tree is not None:
-        sentence = replace(sentence, heads=tree.heads, relations=tree.relations)
-    if sentence.graph is None and graph is not None:
-        sentence = replace(sentence, graph=graph.graph)
-    return replace(sentence, source=None)
+def _joined(sentence: Sentence, *twins: Sentence | None) -> Sentence:
+    """A sentence with what is known about the same words elsewhere, where it does not say so itself."""
+    known = dict(sentence.annotations)
+    for twin in twins:
+        there = {} if twin is None else twin.annotations
+        known |= {name: v for name, v in there.items() if name not in known and _OF.get(name) not in known}
+    return replace(sentence, annotations=known, source=None)

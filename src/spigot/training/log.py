@@ -21,12 +21,12 @@ class Log:
     Example:
         >>> import tempfile
         >>> from spigot.config import make_config
-        >>> from spigot.data.corpus import Corpus, Split
+        >>> from spigot.corpora.corpus import Corpus, Split
         >>> from spigot.data.sentence import Arc, Graph, Sentence
         >>> from spigot.training.run import build
         >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> config = make_config({"system": "neurboparser", "training": {"epochs": 1}})
-        >>> corpus = Corpus(graphs=Split([rain], [rain]))
+        >>> corpus = Corpus({"graphs": Split([rain], [rain])})
         >>> trainer, folder = Trainer(build(config, corpus), corpus), Path(tempfile.mkdtemp())
         >>> log = Log(folder, trainer)
         >>> for step in trainer.steps():

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
-from spigot.data.batch import Encoded, bucketed, collate, encode, task_order
-from spigot.data.corpus import Corpus
-from spigot.data.sentence import Sentence
+from spigot.batches import Annotations, Encoded, bucketed, collate, task_order
+from spigot.corpora.corpus import Corpus
 from spigot.models.parser import Parser
 from spigot.training.development import Development
 from spigot.training.distributed import share, total
@@ -63,7 +63,7 @@ class Progress:
     best: float = -math.inf
     best_epoch: int = -1
     history: list[dict[str, Any]] = field(default_factory=list)
-    structures: list[Any] = field(default_factory=list)
+    structures: dict[str, list[Any]] = field(default_factory=dict)
     seconds: float = 0.0
     done: bool = False
 
@@ -83,6 +83,7 @@ class Trainer:
     Args:
         parser: What to train.
         corpus: What to train it on.
+        device: Where to compute.
 
     Attributes:
         progress: How far it has come.
@@ -91,28 +92,28 @@ class Trainer:
 
     Example:
         >>> from spigot.config import make_config
-        >>> from spigot.data.corpus import Split
-        >>> from spigot.data.sentence import Arc, Graph
-        >>> from spigot.training.run import build
+        >>> from spigot.corpora.corpus import Split
+        >>> from spigot.data.sentence import Arc, Graph, Sentence
+        >>> from spigot.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> corpus = Corpus(graphs=Split([rain], [rain]))
+        >>> corpus = Corpus({"graphs": Split([rain], [rain])})
         >>> config = make_config({"system": "neurboparser", "data": {"tags": "columns"}, "training": {"epochs": 2}})
-        >>> trainer = Trainer(build(config, corpus), corpus)
-        >>> [(step.phase, step.epoch) for step in trainer.steps()]
-        [('pruner', 1), ('pruner', 2), ('pruner', 3), ('semantics', 1), ('semantics', 2)]
+        >>> trainer = Trainer(fresh(config, corpus.train), corpus)
+        >>> [(step.phase, step.epoch) for step in trainer.steps()][2:]
+        [('semantics.pruner', 3), ('semantics', 1), ('semantics', 2)]
     """
 
-    def __init__(self, parser: Parser, corpus: Corpus) -> None:
+    def __init__(self, parser: Parser, corpus: Corpus, device: torch.device | str = "cpu") -> None:
         self.parser, self.corpus, self.config = parser, corpus, parser.config
-        model = parser.model
-        self.optimisers = {name: ModelOptimiser(part, settings) for name, (part, settings) in model.parts().items()}
+        parser.model.to(device)
+        self.optimisers = {name: ModelOptimiser(*part) for name, part in parser.model.parts().items()}
         self.phases = phases(self.config)
         self.progress = Progress()
         self.best: dict[str, Tensor] = {}
         self.development = Development(parser, corpus)
         self._data = self._encoded()
-        if model.semantics is not None and self._data.get("semantics"):
-            model.semantics.seen.learn(self._data["semantics"])
+        for name in self.config.supervised:
+            parser.model.stages[name].prepare(self._data[name])
 
     def steps(self) -> Iterator[Step]:
         """Train from where `progress` stands to the end."""
@@ -120,8 +121,8 @@ class Trainer:
             phase = self.phases[self.progress.phase]
             while self.progress.epoch < phase.epochs and not self._patience_is_over(phase):
                 yield from self._epoch(phase)
-            if phase.measure is not None and self.best and phase is not self.phases[-1]:
-                self.load_model(self.best)  # what follows builds on the best parser, not on the last
+            if phase.judge is not None and self.best and phase is not self.phases[-1]:
+                self.load_model(self.best)  # what follows builds on the best stage, not on the last
             self.progress = replace(
                 self.progress, phase=self.progress.phase + 1, epoch=0, step=0, best=-math.inf, best_epoch=-1
             )
@@ -132,7 +133,7 @@ class Trainer:
         batches, sizes = {}, {}
         for k, task in enumerate(phase.tasks):
             chosen = self._drawn(phase, task, seed)
-            lengths = [self._data[task][i].length for i in chosen]
+            lengths = [self._sentences(task)[i].length for i in chosen]
             groups = bucketed(lengths, self.config.training.batch, (*seed, k))
             batches[task], sizes[task] = [[chosen[i] for i in group] for group in groups], len(chosen)
         order = list(task_order(sizes, {task: len(groups) for task, groups in batches.items()}, (*seed, 7)))
@@ -154,20 +155,20 @@ class Trainer:
                 task,
                 loss / len(group),
                 len(group),
-                sum(self._data[task][i].length for i in group),
+                sum(self._sentences(task)[i].length for i in group),
             )
             if k + 1 == len(order):
                 step = self._finish_epoch(phase, step)
             yield step
 
     def _epochs_before(self, name: str, phase: Phase) -> int:
-        """How long a model was trained before this phase: annealing goes on where pretraining left it."""
-        pretrained = name == self.config.intermediate and phase is self.phases[-1]
-        return self.config.training.pretrain if pretrained and not self.config.is_latent else 0
+        """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
+        pretrained = phase is self.phases[-1] and any(wire.stage == name for _, wire in self.config.wires)
+        return self.config.training.pretrain if pretrained and name in self.config.supervised else 0
 
     def _drawn(self, phase: Phase, task: str, seed: tuple[int, ...]) -> list[int]:
-        """The sentences of a task that an epoch uses: all, or a fresh part of the intermediate ones."""
-        size, share = len(self._data[task]), self.config.training.share
+        """The sentences of a task that an epoch uses: all, or a fresh part of those of the stages before the last."""
+        size, share = len(self._sentences(task)), self.config.training.share
         if share == 1 or len(phase.tasks) < 2 or task == self.config.end:
             return list(range(size))
         order = np.random.default_rng([*seed, 11]).permutation(size)
@@ -177,20 +178,20 @@ class Trainer:
         """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes."""
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
-        mine, value = share(group), 0.0
+        mine, value, model = share(group), 0.0, self.parser.model
         if mine:
             start = (((self.config.seed * 97 + self.progress.phase) * 1009 + self.progress.epoch) << 24) & (2**62 - 1)
-            batch = collate([self._data[task][k] for k in mine], [start + k for k in mine])
-            through = self.progress.epoch >= self.config.training.warm_up
-            loss = self.parser.model.loss(batch, task, through=through).sum() * self._weight(phase, task)
+            sentences = self._sentences(task)
+            batch = collate([sentences[k] for k in mine], self._annotations(task), [start + k for k in mine])
+            through = phase.through and self.progress.epoch >= self.config.training.warm_up
+            loss = model.loss(batch.to(model.device), task, through=through).sum() * self._weight(phase, task)
             value = float(loss.detach())
             if math.isfinite(value):
                 loss.backward()
         value = total(value)
         self._check_finite(value, f"{task} loss", phase)
-        for name in (task, self.config.intermediate) if task == self.config.end else (task,):
-            if name in self.optimisers:
-                self._check_finite(self.optimisers[name].step(), f"gradient of the {name} model", phase)
+        for name in model.updated(task):
+            self._check_finite(self.optimisers[name].step(), f"gradient of {name}", phase)
         return value
 
     def _check_finite(self, value: float, what: str, phase: Phase) -> None:
@@ -210,7 +211,7 @@ class Trainer:
         progress = self.progress
         dev, progress.structures = self.development.scores(phase, progress.structures)
         # Without development data the last parameters are the best.
-        score = progress.best if phase.measure is None else dev.get(phase.measure)
+        score = progress.best if phase.judge is None else dev.get(self.development.measure(phase.judge))
         is_best = score is None or score > progress.best
         if is_best:
             progress.best, progress.best_epoch = progress.best if score is None else score, progress.epoch
@@ -225,53 +226,33 @@ class Trainer:
 
     def _patience_is_over(self, phase: Phase) -> bool:
         patience = self.config.training.patience
-        if not patience or phase.measure is None or self.progress.best_epoch < 0 or self.progress.step:
+        if not patience or phase.judge is None or self.progress.best_epoch < 0 or self.progress.step:
             return False
         return self.progress.epoch - 1 - self.progress.best_epoch >= patience
 
+    def _sentences(self, task: str) -> list[Encoded]:
+        """The training sentences of a stage, or of the stage that a helper helps."""
+        return self._data[task.partition(".")[0]]
+
+    def _annotations(self, task: str) -> Annotations:
+        """What a batch for a task has beside words: what the stage learns, and what stages by rule are given."""
+        name, model = task.partition(".")[0], self.parser.model
+        wanted = [name, *(other for other, stage in model.stages.items() if not stage.learns)]
+        return {other: model.annotations[other] for other in wanted}
+
     def _encoded(self) -> dict[str, list[Encoded]]:
-        """The training sentences of every task that occurs, as integers."""
-        wanted = {task for phase in self.phases for task in phase.tasks}
-        graphs = self.corpus.graphs.train if self.parser.model.semantics is not None else []
-        sentences = {
-            "semantics": graphs,
-            "pruner": graphs,
-            "syntax": self._trees() if "syntax" in wanted else [],
-            "classifier": [sentence for sentence in self.corpus.labels.train if sentence.label is not None],
-        }
-        for task in wanted:
-            if not sentences[task]:
-                raise ValueError(nothing_for(task, self.config, self.corpus))
-        keep = {*wanted, "semantics"} if not self.config.is_latent else wanted
-        return {task: [encode(s, self.parser.vocab) for s in sentences[task]] for task in sorted(keep)}
-
-    def _trees(self) -> list[Sentence]:
-        """Training trees the parser can produce: without crossing arcs, with one root if it must have one."""
-        sentences = self.corpus.trees.train
-        if self.config.syntax.trees == "projective":
-            sentences = [sentence for sentence in sentences if is_projective(sentence)]
-        if self.config.syntax.single_root:
-            sentences = [sentence for sentence in sentences if (sentence.heads or ()).count(0) == 1]
-        return sentences
-
-
-def is_projective(sentence: Sentence) -> bool:
-    """Whether no two arcs of the tree cross.
-
-    Example:
-        >>> is_projective(Sentence(("a", "b", "c", "d"), heads=(3, 4, 0, 3)))
-        False
-    """
-    arcs = ((min(head, word), max(head, word)) for word, head in enumerate(sentence.heads or (), 1))
-    spans = sorted(arcs, key=lambda span: (span[0], -span[1]))  # of those that begin together, the outer one first
-    open_ends: list[int] = []
-    for left, right in spans:
-        while open_ends and open_ends[-1] <= left:
-            open_ends.pop()
-        if open_ends and right > open_ends[-1]:
-            return False
-        open_ends.append(right)
-    return True
+        """The training sentences of every stage that has any, as integers."""
+        found = {}
+        for name in self.config.supervised:
+            stage = self.parser.model.stages[name]
+            given = self.corpus[self.config.data_of(name)].train
+            sentences = [sentence for sentence in given if stage.usable(sentence)]
+            if not sentences:
+                why = stage.about_usable()
+                raise ValueError(nothing_for(name, type(stage.annotation), self.config.data_of(name), len(given), why))
+            annotations = self._annotations(name)
+            found[name] = [self.parser.encoded(sentence, annotations) for sentence in sentences]
+        return found
 
 
 def progress_to_dict(progress: Progress) -> dict[str, Any]:

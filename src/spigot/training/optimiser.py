@@ -1,12 +1,13 @@
 """Adam for one model: dense and sparse parameters, clipping, annealing, and a state that can be saved."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from spigot import config
 from spigot.training.distributed import sum_gradients
+from spigot.values import Optimiser
 
 
 class ModelOptimiser:
@@ -18,25 +19,29 @@ class ModelOptimiser:
     Args:
         model: Whose parameters to update.
         settings: Learning rate, clipping, annealing.
+        without: Models inside it that have an optimiser of their own.
 
     Example:
         >>> model = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 1))
-        >>> optimiser = ModelOptimiser(model, config.Optimiser(max_norm=1.0))
+        >>> optimiser = ModelOptimiser(model, Optimiser(max_norm=1.0))
         >>> optimiser.set_epoch(0)
         >>> (100 * model(torch.tensor([1, 2])).sum()).backward()
         >>> optimiser.step() > 1                                # the norm before clipping
         True
     """
 
-    def __init__(self, model: nn.Module, settings: config.Optimiser) -> None:
+    def __init__(self, model: nn.Module, settings: Optimiser, without: Sequence[nn.Module] = ()) -> None:
         self.settings = settings
+        others = {parameter for part in without for parameter in part.parameters()}
         tables = {part.weight for part in model.modules() if isinstance(part, nn.Embedding) and part.sparse}
-        self.parameters = dict(model.named_parameters())
+        self.parameters = {name: p for name, p in model.named_parameters() if p not in others}
         dense = [p for p in self.parameters.values() if p not in tables]
         sparse = [p for p in self.parameters.values() if p in tables]
         betas = (settings.beta1, settings.beta2)
-        self._dense = torch.optim.AdamW(dense, settings.learning_rate, betas, weight_decay=0.0, fused=True)
-        self._sparse = torch.optim.SparseAdam(sparse, settings.learning_rate, betas)
+        # A stage that shares its encoder has no tables; neither optimiser takes an empty list.
+        rate = settings.learning_rate
+        self._dense = torch.optim.AdamW([{"params": dense}], rate, betas, weight_decay=0.0, fused=bool(dense))
+        self._sparse = torch.optim.SparseAdam([{"params": sparse}], rate, betas)
 
     def set_epoch(self, epoch: int) -> None:
         """Set the learning rate that epoch (from 0) is trained with."""
@@ -85,9 +90,11 @@ class ModelOptimiser:
             name, _, key = full.rpartition("|")
             parameter = self.parameters[name]
             if parameter in sparse:
-                self._sparse.state[parameter][key] = int(value) if key == "step" else value.clone()
+                self._sparse.state[parameter][key] = (
+                    int(value) if key == "step" else value.to(parameter.device, copy=True)
+                )
             else:
-                self._dense.state[parameter][key] = value.clone()
+                self._dense.state[parameter][key] = value.to(parameter.device, copy=True)
 
 
 def _values(gradient: Tensor) -> Tensor:

@@ -2,41 +2,52 @@
 
 from dataclasses import dataclass
 
-from spigot.config import Config
+from spigot.config import Config, stage_class
 
-LF, UF, UAS, ACCURACY = "LF", "UF", "UAS", "accuracy"
-MEASURES = {"syntax": UAS, "semantics": LF, "classifier": ACCURACY}
-"""What each task is judged by on the development data."""
+JOINT, LATENT = "joint", "latent"
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a training: the tasks it mixes, its length, and the dev score it is judged by."""
+    """A part of a training.
+
+    Attributes:
+        name: What it is called.
+        tasks: The stages whose losses it mixes, or a helper of one as `stage.helper`.
+        epochs: How long it lasts.
+        judge: The stage whose first measure on the development data it goes by; `None` for the last parameters.
+        through: Whether gradients pass the wires.
+    """
 
     name: str
     tasks: tuple[str, ...]
     epochs: int
-    measure: str | None = None
+    judge: str | None = None
+    through: bool = True
 
 
 def phases(config: Config) -> list[Phase]:
-    """The parts of an experiment, in order.
+    """The parts of an experiment, in order: helpers, stages that are read, and then everything that is wired together.
 
     Example:
         >>> from spigot.config import make_config
-        >>> [(phase.name, phase.tasks) for phase in phases(make_config({"system": "spigot"}))]
-        [('pruner', ('pruner',)), ('joint', ('syntax', 'semantics'))]
-        >>> [phase.name for phase in phases(make_config({"task": "classification"}))]
-        ['pruner', 'semantics', 'joint']
+        >>> def plan(config):
+        ...     return [(phase.name, phase.tasks) for phase in phases(config)]
+        >>> plan(make_config({"system": "spigot"}))
+        [('semantics.pruner', ('semantics.pruner',)), ('joint', ('syntax', 'semantics'))]
+        >>> [name for name, _ in plan(make_config({"system": "pipeline", "training": {"epochs": 2}}))]
+        ['semantics.pruner', 'syntax', 'semantics']
     """
-    parser, end, plan = config.intermediate, config.end, []
-    pruned = "semantics" in (parser, end) and config.semantics.pruning.learned and not config.is_latent
-    if pruned and not (parser == "semantics" and config.parser_from):  # a parser brings its pruner along
-        plan.append(Phase("pruner", ("pruner",), config.semantics.pruning.epochs))
-    if parser is not None and config.training.pretrain and not config.parser_from and not config.is_latent:
-        plan.append(Phase(parser, (parser,), config.training.pretrain, MEASURES[parser]))
-    if parser is None or not config.is_joint:
-        return [*plan, Phase(end, (end,), config.training.epochs, MEASURES[end])]
-    if config.is_latent:
-        return [*plan, Phase("latent", (end,), config.training.epochs, MEASURES[end])]
-    return [*plan, Phase("joint", (parser, end), config.training.epochs, MEASURES[end])]
+    plan, settings = [], config.training
+    together = tuple(name for name in config.trained if name in config.supervised)
+    read = {wire.stage for _, wire in config.wires}
+    # A stage that is taken from another run brings its helpers along.
+    begun = {name: config.stages[name] for name in config.supervised if not config.stages[name].start}
+    for name, stage in begun.items():
+        for helper, epochs in stage_class(stage).helper_epochs(stage).items():
+            plan.append(Phase(f"{name}.{helper}", (f"{name}.{helper}",), epochs))
+    if settings.pretrain:
+        plan += [Phase(name, (name,), settings.pretrain, name, through=False) for name in begun if name in read]
+    joint = len(config.trained) > 1
+    name = config.end if not joint else LATENT if len(together) == 1 else JOINT
+    return [*plan, Phase(name, together, settings.epochs, config.end)]

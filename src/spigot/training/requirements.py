@@ -1,59 +1,78 @@
 """What an experiment needs of its data, said before the first hour of training and not after the last."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from spigot.annotations import ANNOTATIONS, AbstractAnnotation
 from spigot.config import Config
-from spigot.data.corpus import Corpus
+from spigot.corpora.corpus import Corpus
 from spigot.data.sentence import Sentence
-from spigot.data.vocab import Vocab
+from spigot.models.system import System
+from spigot.stages.stage import AbstractStage
 
 
-def nothing_for(task: str, config: Config, corpus: Corpus) -> str:
-    """What to tell a user whose experiment has no sentences for one of its tasks."""
-    if task == "syntax":
+def nothing_for(stage: str, annotation: type[AbstractAnnotation], data: str, given: int = 0, why: str = "") -> str:
+    """What to tell a user whose experiment has no sentences for one of its stages.
+
+    Args:
+        stage: What the stage is called.
+        annotation: What it predicts.
+        data: The data set it learns from.
+        given: How many sentences there are all the same.
+        why: What they would have to be like.
+
+    Example:
+        >>> from spigot.annotations import Trees
+        >>> nothing_for("syntax", Trees, "trees")
+        "syntax has no trees to train on; set data.trees.train, or data.source = 'synthetic'."
+    """
+    if given:
         return (
-            f"None of the {len(corpus.trees.train)} training trees is one the syntactic parser can produce "
-            f"(trees = {config.syntax.trees!r}, single_root = {config.syntax.single_root}). Set "
-            "data.trees.train, or a system that has no syntax."
+            f"None of the {given} training sentences of data.{data} has {annotation.nouns} that {stage} can produce"
+            f"{why}; give others, or leave {stage} out."
         )
-    kind, place = ("labelled sentences", "labels") if task == "classifier" else ("graphs", "graphs")
-    return f"The experiment has no {kind} to train on; set data.{place}.train, or data.source = 'synthetic'."
+    return f"{stage} has no {annotation.nouns} to train on; set data.{data}.train, or data.source = 'synthetic'."
 
 
 def require_sentences(config: Config, corpus: Corpus) -> None:
-    """Complain about a task without any sentences.
+    """Complain about a stage without any sentences.
 
     Raises:
         ValueError: If there are none; it says which setting to change.
     """
-    supervised = {config.intermediate, config.end} - ({config.intermediate} if config.is_latent else set())
-    if "semantics" in supervised and not corpus.graphs.train:
-        raise ValueError(nothing_for("semantics", config, corpus))
-    if "classifier" in supervised and not corpus.labels.train:
-        raise ValueError(nothing_for("classifier", config, corpus))
+    for name in config.supervised:
+        data = config.data_of(name)
+        if not corpus[data].train:
+            raise ValueError(nothing_for(name, ANNOTATIONS[config.stages[name].annotation], data))
 
 
-def check_labels(config: Config, corpus: Corpus, vocab: Vocab) -> None:
-    """Complain about development and test sentences without a class, or of one that training has none of.
+def check_judged(config: Config, corpus: Corpus, system: System) -> None:
+    """Complain about development and test sentences that the last stage cannot be judged by.
 
     Raises:
         ValueError: If there are such sentences; it names their file.
     """
-    if config.task != "classification" or config.data.source != "files":
+    if config.data.source != "files":
         return
-    files, labels = config.data.labels, corpus.labels
-    parts = [(files.dev, labels.dev), *((file, labels.tests[name]) for name, file in files.tests.items())]
+    stage, data = system.stages[config.end], config.data_of(config.end)
+    files, split = config.data.sets[data], corpus[data]
+    parts = [(files.dev, split.dev), *((file, split.tests[name]) for name, file in files.tests.items())]
     for file, sentences in parts:
-        strange = _strange(sentences, vocab)
+        strange = _strange(stage, sentences)
         if strange is not None:
-            path = config.data.path(file)
-            reason = "has no class" if strange.label is None else f"is of class {strange.label}"
-            known = ", ".join(map(str, vocab.classes))
+            value = strange.get(stage.annotation.name)
+            noun = stage.annotation.noun
+            reason = f"has no {noun}" if value is None else f"is of {noun} {value}"
             raise ValueError(
-                f"{path}: the sentence {' '.join(strange.forms[:6])!r} {reason}; those of the training sentences are "
-                f"{known}. Correct the file or data.labels.format, or leave the file out."
+                f"{config.data.path(file)}: the sentence {' '.join(strange.forms[:6])!r} {reason}"
+                f"{stage.annotation.known()}. Correct the file or data.{data}.format, or leave the file out."
             )
 
 
-def _strange(sentences: Iterable[Sentence], vocab: Vocab) -> Sentence | None:
-    return next((sentence for sentence in sentences if sentence.label not in vocab.class_index), None)
+def _strange(stage: AbstractStage, sentences: Sequence[Sentence]) -> Sentence | None:
+    """The first sentence without the annotation, or with one that training has never seen."""
+    annotation = stage.annotation
+    for sentence in sentences:
+        value = sentence.get(annotation.name)
+        if value is None or annotation.encode(value, sentence) is None:
+            return sentence
+    return None

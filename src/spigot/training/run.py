@@ -4,43 +4,37 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeAlias
 
 import torch
 
 from spigot.config import Config
-from spigot.data.corpus import Corpus, Split, load_corpus
+from spigot.corpora.corpus import Corpus, load_corpus
 from spigot.data.formats import write
-from spigot.data.sentence import Sentence
-from spigot.data.vocab import TOP, Vocab, read_vectors
-from spigot.evaluation.induced import Field, Induced, describe
-from spigot.evaluation.labels import score_labels
-from spigot.evaluation.metrics import score_graphs, score_trees
-from spigot.models.joint import joint_model
+from spigot.models.build import fresh
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
-from spigot.training.development import structure_field
 from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.gold import keep_gold
 from spigot.training.log import Log
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
-from spigot.training.requirements import check_labels, require_sentences
+from spigot.training.requirements import check_judged, require_sentences
+from spigot.training.results import judged
 
-_Measure: TypeAlias = Callable[[list[Sentence], list[Sentence]], Any]
 
-
-def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, None]:
+def train(
+    config: Config, out: str | os.PathLike[str], device: torch.device | str = "cpu"
+) -> Generator[Step, None, None]:
     """Train an experiment, and keep it in a folder.
 
     Args:
         config: The experiment.
         out: The run folder. It must not hold a run yet.
+        device: Where to compute.
 
     Returns:
         The steps, as they are taken. When they end, the best model, its scores and its predictions are in the folder.
@@ -70,21 +64,21 @@ def train(config: Config, out: str | os.PathLike[str]) -> Generator[Step, None, 
         raise FileExistsError(f"{folder} holds a run already. Resume it, remove it, or choose another folder.")
     with processes():
         corpus = load_corpus(config.data)
-        trainer = Trainer(build(config, corpus), corpus)
-        check_labels(config, corpus, trainer.parser.vocab)
-        if config.parser_from:
-            take_parser(trainer, Path(config.parser_from))
+        trainer = Trainer(build(config, corpus), corpus, device)
+        check_judged(config, corpus, trainer.parser.model)
+        take_stages(trainer)
         if is_main():
             checkpoint.save_start(folder, trainer.parser)
         wait()
         yield from _kept(trainer, folder)
 
 
-def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
+def resume(out: str | os.PathLike[str], device: torch.device | str = "cpu") -> Generator[Step, None, None]:
     """Continue an interrupted training; the result is the same as without the interruption.
 
     Args:
         out: The run folder.
+        device: Where to compute; on another device than before, the result is the same but for rounding.
 
     Example:
         >>> next(resume("nowhere"))
@@ -95,18 +89,18 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
     with processes():
         parser = checkpoint.open_run(folder)
         corpus = load_corpus(parser.config.data)
-        now, then = sum(map(len, _training_text(parser.config, corpus))), sum(parser.vocab.counts)
+        text = [sentence for name in parser.config.text for sentence in corpus[name].train]
+        now, then = sum(map(len, text)), sum(parser.vocab.counts)
         if now != then:
             raise ValueError(
                 f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
                 "in a new folder."
             )
         if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
-            trainer = Trainer(build(parser.config, corpus), corpus)
-            if parser.config.parser_from:
-                take_parser(trainer, Path(parser.config.parser_from))
+            trainer = Trainer(build(parser.config, corpus), corpus, device)
+            take_stages(trainer)
         else:
-            trainer = Trainer(parser, corpus)
+            trainer = Trainer(parser, corpus, device)
             _restore(trainer, folder)
         if is_main():
             for half_written in folder.glob(".*.tmp"):  # by a process that was killed
@@ -115,51 +109,36 @@ def resume(out: str | os.PathLike[str]) -> Generator[Step, None, None]:
 
 
 def build(config: Config, corpus: Corpus) -> Parser:
-    """A parser with fresh parameters, drawn from the experiment's seed."""
+    """A system with fresh parameters, drawn from the experiment's seed, for sentences of which there must be some."""
     require_sentences(config, corpus)
-    vectors = read_vectors(config.data.path(config.data.vectors)) if config.data.vectors else None
-    vocab = Vocab.of(
-        _training_text(config, corpus),
-        rare_role=config.semantics.pruning.rare_role,
-        also=() if vectors is None else vectors.words,
-    )
-    if config.is_latent:
-        roles = (TOP, *(f"role {k + 1}" for k in range(config.classifier.roles)))
-        vocab = replace(vocab, roles=roles, deterministic=())  # whatever graphs the sentences happen to have
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        model = joint_model(config, vocab, None if vectors is None else vectors.table(vocab.words))
-    return Parser(config, vocab, model, corpus.tagger)
+    return fresh(config, corpus.train, corpus.tagger)
 
 
-def _training_text(config: Config, corpus: Corpus) -> list[Sentence]:
-    """What an experiment learns its words from: the sentences of its tasks, and of no other."""
-    if config.task == "parsing":
-        return [*corpus.trees.train, *corpus.graphs.train]
-    labels = corpus.labels.train
-    if config.is_latent:
-        return labels
-    return [*(corpus.trees if config.classifier.structure == "trees" else corpus.graphs).train, *labels]
+def take_stages(trainer: Trainer) -> None:
+    """Start from the stages of other runs, which must know the same words, lemmas, tags and names."""
+    for name, settings in trainer.config.stages.items():
+        if settings.start:
+            _take(trainer.parser, name, Path(settings.start))
 
 
-def take_parser(trainer: Trainer, run: Path) -> None:
-    """Start from the intermediate parser of another run, which must know the same words, lemmas, tags and roles."""
-    source, mine = checkpoint.load(run), trainer.parser
-    kind = trainer.config.intermediate
-    names = ("syntax",) if kind == "syntax" else ("semantics", "pruner")
-    word = "syntactic" if kind == "syntax" else "semantic"
-    if getattr(source.model, names[0]) is None or kind is None:
-        raise ValueError(f"{run if kind is not None else 'This system'} has no {word} parser.")
-    for name in ("words", "lemmas", "tags", *(() if kind == "syntax" else ("roles", "deterministic"))):
-        if getattr(source.vocab, name) != getattr(mine.vocab, name):
-            raise ValueError(f"{run} was trained with other {name}; its {word} parser cannot be taken over.")
+def _take(mine: Parser, name: str, run: Path) -> None:
+    source = checkpoint.load(run)
+    if name not in source.model.stages:
+        raise ValueError(f"{run} has no stage {name}; it has {', '.join(source.model.stages)}.")
+    for what in ("words", "lemmas", "tags"):
+        if getattr(source.vocab, what) != getattr(mine.vocab, what):
+            raise ValueError(f"{run} was trained with other {what}; its {name} cannot be taken over.")
+    theirs, ours = source.model.annotations[name].names(), mine.model.annotations[name].names()
+    for what in theirs.keys() | ours.keys():
+        if theirs.get(what) != ours.get(what):
+            raise ValueError(f"{run} was trained with other {what}; its {name} cannot be taken over.")
+    ours, theirs = mine.model.stages[name], source.model.stages[name]
     try:
-        for name in names:
-            theirs, ours = getattr(source.model, name), getattr(mine.model, name)
-            if ours is not None:
-                ours.load_state_dict({} if theirs is None else theirs.state_dict())
+        ours.load_state_dict(theirs.state_dict())
+        if ours.shared_encoder:  # without which the stage would understand nothing
+            mine.model.encoders[ours.shared_encoder].load_state_dict(theirs.encoder.state_dict())
     except RuntimeError:
-        raise ValueError(f"{run} was trained with another size of its {word} parser; use its [{kind}].") from None
+        raise ValueError(f"{run} was trained with another size of {name}; use its [stages.{name}].") from None
 
 
 def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
@@ -185,7 +164,7 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
             yield step
     if is_main():
         save_state(trainer, folder)
-        finish(folder, trainer.corpus)
+        finish(folder, trainer.corpus, trainer.parser.model.device)
     wait()
 
 
@@ -195,7 +174,7 @@ def save_state(trainer: Trainer, folder: Path) -> None:
     # The best parameters too: a crash may leave a model file that is newer than the state beside it.
     tensors.update({f"best|{name}": value for name, value in trainer.best.items()})
     for model, optimiser in trainer.optimisers.items():
-        tensors.update({f"{model}|{name}": value for name, value in optimiser.state().items()})
+        tensors.update({f"optimisers.{model}|{name}": value for name, value in optimiser.state().items()})
     checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
 
 
@@ -208,49 +187,26 @@ def _restore(trainer: Trainer, folder: Path) -> None:
     trainer.load_model(groups.pop("model"))
     trainer.best = groups.pop("best", {})
     for owner, state in groups.items():
-        trainer.optimisers[owner].load_state(state)
+        trainer.optimisers[owner.removeprefix("optimisers.")].load_state(state)
     trainer.progress = progress_from_dict(about)
     if trainer.best and is_main():
         checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
 
 
-def finish(folder: Path, corpus: Corpus) -> None:
+def finish(folder: Path, corpus: Corpus, device: torch.device | str = "cpu") -> None:
     """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
-    parser = checkpoint.load(folder)
+    parser = checkpoint.load(folder, device)
     keep_gold(folder, parser.config, corpus)
-    scores = {}
-    for name, sets, measure, suffix in _scored(parser, corpus):
-        for part, gold in sets.items():
-            predicted = list(parser.parse(gold, tagged=True))
-            scores[f"{part}{name}"] = asdict(measure(gold, predicted))
-            if suffix:
-                write(predicted, folder / f"predictions.{part}.{suffix}")
+    scores, parsed = {}, {}
+    for stage in judged(parser, corpus):
+        for part, gold in stage.sets.items():
+            if (stage.data, part) not in parsed:
+                parsed[stage.data, part] = list(parser.parse(gold, tagged=True))
+            predicted = parsed[stage.data, part]
+            scores[f"{part}{stage.ending}"] = asdict(stage.measure(gold, predicted))
+            if stage.file:
+                write(map(stage.annotation.written, predicted), folder / f"predictions.{part}.{stage.file}")
     checkpoint.write_text(folder / checkpoint.SCORES, json.dumps(scores, indent=2))
-
-
-def _scored(parser: Parser, corpus: Corpus) -> Iterator[tuple[str, dict[str, list[Sentence]], _Measure, str]]:
-    """What a system is judged by: the ending of the name, the sentences, the judge, and the ending of the file."""
-
-    def sets(split: Split) -> dict[str, list[Sentence]]:
-        return {name: sentences for name, sentences in {"dev": split.dev, **split.tests}.items() if sentences}
-
-    config = parser.config
-    if config.task == "classification":
-        yield "", sets(corpus.labels), score_labels, "jsonl"
-    if parser.model.semantics is not None and not config.is_latent:
-        yield "" if config.task == "parsing" else " graphs", sets(corpus.graphs), score_graphs, "sdp"
-    if parser.model.syntax is not None and not config.is_latent:
-        yield " trees", sets(corpus.trees), score_trees, "conllu"
-    if config.is_latent:
-        labels = sets(corpus.labels)
-        yield " structure", labels, partial(_described, field=structure_field(parser)), ""
-        if parser.model.syntax is not None and all(s.heads is not None for part in labels.values() for s in part):
-            yield " trees", labels, score_trees, ""
-
-
-def _described(gold: list[Sentence], predicted: list[Sentence], field: Field) -> Induced:
-    known = all((sentence.heads if field == "heads" else sentence.graph) is not None for sentence in gold)
-    return describe(predicted, gold if known else None, field=field)
 
 
 @contextmanager
