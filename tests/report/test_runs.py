@@ -19,8 +19,8 @@ from spigot.config import make_config
 from spigot.data.formats import read, write
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.evaluation import analyse, graph_counts, interval
-from spigot.models.accounts import account
-from spigot.report.accounts import account_drawing, account_markup, estimators
+from spigot.models import account
+from spigot.report.accounts import account_drawing, account_markup, estimators, live_wires
 from spigot.report.analysis_tables import analysis_tables
 from spigot.report.answers import Judged
 from spigot.report.explore import choose, compared
@@ -111,11 +111,11 @@ def tables(page: Page, ending: str) -> dict[str, Any]:
 
 def test_numbers_are_those_of_the_runs(page: Page, runs: list[Path]) -> None:
     found = tables(page, "-results")
-    for row, run in zip(found["Semantic graphs"].rows, runs, strict=True):
+    for row, run in zip(found["Graphs"].rows, runs, strict=True):
         scores = json.loads((run / "scores.json").read_text())
         wanted = [f"{100 * scores[p][k]['f1']:.2f}" for p in ("dev", "id", "ood") for k in ("unlabelled", "labelled")]
         assert [cell.text for cell in row.cells] == wanted
-    for row, run in zip(found["The syntactic trees inside"].rows, runs, strict=True):
+    for row, run in zip(found["The trees inside"].rows, runs, strict=True):
         scores = json.loads((run / "scores.json").read_text())
         assert [cell.text for cell in row.cells] == [
             f"{100 * scores[f'{p} trees']['uas']:.2f}" for p in ("dev", "id", "ood")
@@ -144,7 +144,7 @@ def test_what_is_rounded_to_zero_has_no_sign(page: Page) -> None:
 def test_intervals_are_those_of_the_bootstrap(page: Page, runs: list[Path]) -> None:
     gold, predicted = (list(read(runs[1] / name)) for name in ("gold.id.jsonl", "predictions.id.sdp"))
     expected = interval(graph_counts(gold, predicted), samples=SAMPLES)
-    row = tables(page, "-results")["Semantic graphs"].rows[1]
+    row = tables(page, "-results")["Graphs"].rows[1]
     assert row.name == "spigot"
     assert row.cells[3].detail == f"{100 * expected.low:.1f}–{100 * expected.high:.1f}"
 
@@ -165,7 +165,7 @@ def test_runs_that_differ_in_the_seed_are_one_system(runs: list[Path], tmp_path:
     (twin / "scores.json").write_text(json.dumps(scores))
     first = json.loads((runs[1] / "scores.json").read_text())["dev"]["labelled"]["f1"]
     made = report([twin, *runs], sentences=0)
-    row = tables(made, "-results")["Semantic graphs"].rows[1]
+    row = tables(made, "-results")["Graphs"].rows[1]
     assert row.cells[1].text == f"{100 * 0.75 * first:.2f}"
     assert row.cells[1].detail == f"± {100 * statistics.stdev((first, first / 2)):.2f}"
     assert made.facts[3] == ("seeds", "0, 1")
@@ -174,11 +174,11 @@ def test_runs_that_differ_in_the_seed_are_one_system(runs: list[Path], tmp_path:
 def test_systems_that_share_a_name_are_told_apart(runs: list[Path], tmp_path: Path) -> None:
     other = copied(runs[1], tmp_path / "other", eta="0.5")
     (experiment,) = experiments([read_run(run) for run in (*runs, other)], runs[1])
-    assert [system.name for system in experiment.systems] == [
+    assert [contender.name for contender in experiment.contenders] == [
         "pipeline", "spigot, estimator.eta 1.0", "spigot, estimator.eta 0.5"
     ]  # fmt: skip
-    assert experiment.baseline == experiment.systems[1]
-    assert experiment.systems[2].first.config.by_name()["estimator.eta"] == 0.5
+    assert experiment.baseline == experiment.contenders[1]
+    assert experiment.contenders[2].first.config.by_name()["estimator.eta"] == 0.5
 
 
 def test_other_test_data_are_another_experiment(runs: list[Path], tmp_path: Path) -> None:
@@ -300,7 +300,8 @@ def test_accounts_show_the_same_parts_for_both_estimators(runs: list[Path]) -> N
     pictures = re.findall(r'aria-label="\w+: what became of each part: (\d+) parts"', markup)
     rows = markup.count('<th scope="row">')
     assert pictures == [str(rows)] * 2
-    spigot = account(parser, sentence, estimators(parser)["spigot"], top=1000)
+    ((name, wire),) = live_wires(parser).items()
+    spigot = account(parser, sentence, estimators(wire)["spigot"], top=1000)[name]
     drawn = account_drawing(spigot).below
     for part in spigot.parts:
         assert part.gradient == pytest.approx(part.z - part.projected, abs=1e-5)

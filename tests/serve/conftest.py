@@ -3,13 +3,34 @@
 import http.client
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 
-from spigot.serve import Limits, Server, System
-from tests.parsing import classifier, parser
+from spigot.config import make_config
+from spigot.corpora.corpus import Corpus, Split
+from spigot.data.sentence import Sentence
+from spigot.serve import Limits, Served, Server
+from spigot.training.run import build
+from tests.parsing import classifier, parser, reviews, sentences
+
+SMALL = {"encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}, "mlp": 8}
+GRAPHS = {**SMALL, "annotation": "graphs", "pruning": {"learned": False, "rare_role": 0}}
+STAGES: dict[str, dict[str, Any]] = {
+    "three": {
+        "syntax": {**SMALL, "annotation": "trees"},
+        "semantics": {**GRAPHS, "reads": {"stage": "syntax", "as": "heads"}},
+        "mood": {**SMALL, "annotation": "label", "reads": {"stage": "semantics", "as": "roles", "estimator": "ste"}},
+    },
+    "two": {"second": {**GRAPHS, "field": "second"}, "semantics": GRAPHS},
+    "named": {
+        "chunks": {**SMALL, "annotation": "tags", "field": "chunks"},
+        "mood": {**SMALL, "annotation": "label", "field": "mood"},
+    },
+}
+"""Three stages, two graphs, and tags and a class under names of their own."""
 
 LIMITS = Limits(body=20_000, words=40, total=200, seconds=20.0, patience=5.0)
 
@@ -40,18 +61,36 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def systems() -> list[System]:
+def systems() -> list[Served]:
     """A parser with trees, one without, and a classifier of sentences."""
     torch.manual_seed(1)
     return [
-        System("trees", parser("spigot")),
-        System("graphs", parser("neurboparser")),
-        System("mood", classifier("spigot")),
+        Served("trees", parser("spigot")),
+        Served("graphs", parser("neurboparser")),
+        Served("mood", classifier("spigot")),
     ]
 
 
+def named(sentence: Sentence) -> Sentence:
+    """With a second graph, and with tags and a class under names of their own."""
+    chunks = tuple("NP" if tag in ("DT", "NN") else "VP" for tag in sentence.tags or ())
+    return sentence.put("second", sentence.graph).put("chunks", chunks).put("mood", len(sentence) % 2)
+
+
 @pytest.fixture(scope="session")
-def server(systems: list[System]) -> Iterator[Server]:
+def of_stages() -> dict[str, Served]:
+    """Systems that the paper does not have, by name."""
+    some = Split([named(sentence) for sentence in sentences(12)])
+    labels = replace(some, train=[*map(named, reviews(12))])
+    corpus = Corpus({"trees": some, "graphs": some, "labels": labels})
+    return {
+        name: Served(name, build(make_config({"data": {"tags": "columns"}, "stages": stages}), corpus))
+        for name, stages in STAGES.items()
+    }
+
+
+@pytest.fixture(scope="session")
+def server(systems: list[Served]) -> Iterator[Server]:
     """A running server."""
     with Server(systems, port=0, limits=LIMITS) as made, made.running():
         yield made

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from spigot.data.conventions import Conventions
 from spigot.data.formats import write
-from spigot.data.raw import sentences
 from spigot.data.sentence import Sentence
+from spigot.data.text.conventions import Conventions
+from spigot.data.text.raw import sentences
 from spigot.data.vocab import Vocab
-from spigot.models.constraints import Constraints
-from spigot.models.inspection import inspect
-from spigot.serve import Api, Refused, System, open_systems
+from spigot.models import Alternative, Constraints, Inspection, inspect
+from spigot.serve import Api, Refused, Served, open_systems
+from spigot.serve.answers import plain
 from spigot.serve.examples import known_sentences
 from spigot.serve.query import read_json, read_query
-from tests.parsing import curly_parser
+from tests.parsing import classifier, curly_parser
 from tests.serve.conftest import LIMITS
 
 WORDS = ["The", "cat", "sees", "the", "dog", "here"]
@@ -219,7 +219,7 @@ def test_words_are_escaped(ask):
         ({"words": WORDS, "constraints": {"heads": [[1, 2], [2, 1]]}}, 422, "word 1 has head 2"),
         ({"words": WORDS, "constraints": {"heads": [[1, 2], [1, 3]]}}, 422, "one head"),
         ({"words": WORDS, "constraints": {"arcs": [[1, 2, "XYZ"]]}}, 422, "trees has no role 'XYZ'; there are ARG1"),
-        ({"words": WORDS, "systems": ["graphs"], "constraints": {"heads": [[1, 2]]}}, 422, "no syntactic parser"),
+        ({"words": WORDS, "systems": ["graphs"], "constraints": {"heads": [[1, 2]]}}, 422, "no trees of which parts"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_one_sentence(ask, body, status, reason):
@@ -282,19 +282,15 @@ def test_runs_get_names_that_differ(tmp_path, systems, monkeypatch):
 
 
 def test_a_reader_of_right_trees_cannot_be_served(tmp_path, systems, monkeypatch):
-    config = systems[2].parser.config
-    gold = config.model_copy(update={"classifier": config.classifier.model_copy(update={"structure": "gold"})})
-    monkeypatch.setattr("spigot.serve.systems.load", lambda run: replace(systems[2].parser, config=gold))
+    gold = classifier("pipeline", classifier__structure="gold")
+    monkeypatch.setattr("spigot.serve.systems.load", lambda run: gold)
     with pytest.raises(ValueError, match="reads the right trees, and text has none"):
         list(open_systems([tmp_path]))
 
 
 def test_nothing_that_is_no_number_gets_into_an_answer():
-    from spigot.models.inspection import Alternative, Inspection
-    from spigot.serve.answers import plain
-
     heads = ((Alternative(0, float("inf"), float("nan"), None),),)
-    found = plain(Inspection(Sentence(("Rain",), heads=(0,)), heads, None))
+    found = plain(Inspection(Sentence(("Rain",), heads=(0,)), {"heads": heads}))
     assert found["next_heads"] == [[{"head": 0, "score": None, "difference": None, "marginal": None}]]
     json.dumps(found, allow_nan=False)
 
@@ -306,7 +302,7 @@ def test_constraints_of_the_library_are_what_is_asked(systems):
 
 
 def test_text_is_cut_as_the_first_system_knows_it_and_told_to_each_in_its_own_spelling(systems):
-    curly = System("curly", curly_parser())
+    curly = Served("curly", curly_parser())
     text = "The dog's \"far-off\" cat doesn't see."
     whole, cut = (next(s.forms for s in sentences(text, hyphens=hyphens)) for hyphens in (False, True))
     assert "far-off" in whole

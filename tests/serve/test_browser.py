@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spigot.data.conventions import Conventions
 from spigot.data.formats import read
+from spigot.data.text.conventions import Conventions
 from spigot.report.page import render, write
 from spigot.report.runs import report
-from spigot.serve import Server, System, open_systems
+from spigot.serve import Served, Server, open_systems
 from spigot.training import train
 from tests.parsing import experiment
 from tests.serve.browser import Browser, browser
@@ -34,11 +34,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(systems: list[System], run: Path) -> Iterator[Server]:
+def site(systems: list[Served], of_stages: dict[str, Served], run: Path) -> Iterator[Server]:
     """A server with that run, systems that know nothing, and one whose data have hyphens within words."""
-    uncut = System("uncut", systems[0].parser)
+    uncut = Served("uncut", systems[0].parser)
     vars(uncut)["conventions"] = Conventions(hyphens=False)  # in place of what its vocabulary says
-    with Server([*open_systems([run]), *systems, uncut], port=0, limits=LIMITS) as made, made.running():
+    with (
+        Server([*open_systems([run]), *systems, uncut, *of_stages.values()], port=0, limits=LIMITS) as made,
+        made.running(),
+    ):
         yield made
 
 
@@ -105,6 +108,31 @@ def test_a_sentence_is_drawn_as_it_is_typed(page):
     assert page.run("return document.querySelector('#text').value") == page.text("#examples button:last-child")
     page.paste("#text", " ")
     page.wait_for(".sentence", 0)
+
+
+def test_what_passed_each_wire_can_be_looked_at(page, site):
+    visit(page, site, system="three", text=SENTENCE)
+    drawn(page, SENTENCE)
+    assert page.count(".wire") == 0
+    page.click(".passed summary")
+    page.wait_for(".wire", 2)
+    assert page.text(".wire h4") == "syntax → semanticstree · spigot"
+    assert page.count('.wire[data-wire="syntax -> semantics"] .arc[data-side="below"]') == 6
+    page.type("#text", " often", clear=False)
+    page.wait_for('.wire[data-wire="syntax -> semantics"] .arc[data-side="below"]', 7)  # it stays unfolded
+
+
+def test_annotations_with_names_of_their_own_are_shown(page, site):
+    visit(page, site, system="named", text=SENTENCE)
+    drawn(page, SENTENCE)
+    assert page.count(".drawing .tag") == 6
+    assert page.text(".said").startswith("mood ")
+    visit(page, site, system="two", text=SENTENCE)
+    drawn(page, SENTENCE)
+    assert page.text(".panel h3 small") == "graphs · second, graph"
+    page.click('.arc[data-side="second"]')
+    page.wait_for("#menu:not([hidden])")
+    assert "Nothing of this structure can be forced or forbidden." in page.text("#menu")
 
 
 def test_whoever_arrives_sees_an_example_and_two_systems_compared(page, site, run):

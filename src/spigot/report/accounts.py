@@ -1,25 +1,27 @@
-"""What an estimator did to the structures of training sentences: the step, the projection, and what went back."""
+"""What estimators did to the structures of training sentences: the step, the projection, and what went back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from html import escape
 
 import spigot
 from spigot.data.sentence import Arc, Sentence
-from spigot.interface import AbstractEstimator
-from spigot.models.accounts import Account, account
-from spigot.models.parser import Parser
+from spigot.interface import ESTIMATORS, AbstractEstimator
+from spigot.models import Account, Parser, Wire, account
 from spigot.report.arcs import Drawing, DrawnArc, Mark, svg
+from spigot.report.drawings import DrawnMark
 from spigot.report.glyphs import visible
 from spigot.report.step_chart import moves, part_name, parts_of, step_chart, touched, written
+from spigot.stages.stage import AbstractStage
 
 _ROWS = 14  # parts of a table or of a small drawing
 _OTHERS = 2  # parts about a word that ste pushes and spigot does not
+_TRIED = 15  # sentences of which the ones are shown that move most
 _EVERY = 100_000  # parts of an account: all of them, so that the same ones can be shown for each estimator
 
 
-def estimators(parser: Parser) -> dict[str, AbstractEstimator]:
-    """The estimators to set side by side: that of the system, if it is neither, then STE and SPIGOT with its step.
+def live_wires(parser: Parser) -> dict[str, Wire]:
+    """The wires that gradients come back by, by name.
 
     Args:
         parser: The system.
@@ -27,22 +29,36 @@ def estimators(parser: Parser) -> dict[str, AbstractEstimator]:
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> config = make_config({"system": "ste"})
-        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")]))])
-        >>> list(estimators(Parser(config, vocab, joint_model(config, vocab))))
-        ['ste', 'spigot']
+        >>> from spigot.models import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")]))
+        >>> [list(live_wires(fresh(make_config({"system": name}), {"graphs": [rain]}))) for name in ("pipeline", "ste")]
+        [[], ['syntax -> semantics']]
     """
-    choice = parser.config.estimator
-    own = parser.model.estimator
+    model = parser.model
+    return {wire.name: wire for wire in model.all_wires() if model.stages[wire.source].learns and not wire.is_frozen}
+
+
+def estimators(wire: Wire) -> dict[str, AbstractEstimator]:
+    """The estimators to set side by side: that of the wire, if it is neither, then STE and SPIGOT with its step.
+
+    Args:
+        wire: Where they stand.
+
+    Example:
+        >>> list(estimators(Wire("syntax", "semantics", spigot.StraightThrough())))
+        ['ste', 'spigot']
+        >>> list(estimators(Wire("syntax", "semantics", spigot.IMLE())))
+        ['imle', 'ste', 'spigot']
+    """
+    own = wire.estimator
+    eta, max_norm = getattr(own, "eta", 1.0), getattr(own, "max_norm", None)
     pair: dict[str, AbstractEstimator] = {
-        "ste": own if isinstance(own, spigot.StraightThrough) else spigot.StraightThrough(choice.eta, choice.max_norm),
-        "spigot": own if isinstance(own, spigot.Spigot) else spigot.Spigot(choice.eta, None, choice.max_norm),
+        "ste": own if isinstance(own, spigot.StraightThrough) else spigot.StraightThrough(eta, max_norm),
+        "spigot": own if isinstance(own, spigot.Spigot) else spigot.Spigot(eta, None, max_norm),
     }
     if isinstance(own, spigot.StraightThrough | spigot.Spigot | spigot.Pipeline):
         return pair
-    return {parser.config.system: own, **pair}
+    return {ESTIMATORS.name_of(type(own)): own, **pair}
 
 
 def account_markup(
@@ -54,42 +70,78 @@ def account_markup(
     is_open: bool = True,
     told: Callable[[str], None] = lambda what: None,
 ) -> str:
-    """Of the sentences that SPIGOT moves most the structure that went forward and what was done to it, as HTML.
+    """Of the sentences that SPIGOT moves most the structures that went forward and what was done to them, as HTML.
+
+    There is a part for each wire, about the loss of the last stage whose gradients come back by it. The other wires
+    keep their own estimators.
 
     Args:
         parser: A system with a structure inside.
         name: What it is called.
-        sentences: Training sentences with the annotation of the end task.
-        count: How many of them to show.
+        sentences: Training sentences.
+        count: How many of them to show for each wire.
         is_open: Whether the first one is unfolded.
         told: Called before each sentence that is shown.
 
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models import fresh
         >>> config = make_config({"system": "ste", "data": {"tags": "columns"}})
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> vocab = Vocab.of([rain])
-        >>> account_markup(Parser(config, vocab, joint_model(config, vocab)), "STE & co.", [rain])[:22]
+        >>> account_markup(fresh(config, {"graphs": [rain]}), "STE & co.", [rain])[:22]
         '<h3>STE &amp; co.</h3>'
     """
-    pair = estimators(parser)
+    wires = live_wires(parser)
+    blocks: list[str] = []
+    for wire in wires.values():
+        task = _task(parser, wire)
+        shown = _wire_blocks(parser, wire, task, sentences, count, is_open=is_open and not blocks, told=told, name=name)
+        markup = "".join(shown)
+        if markup and len(wires) > 1:
+            about = (
+                f" <small>{escape(ESTIMATORS.name_of(type(wire.estimator)))}, from the loss of {escape(task)}</small>"
+            )
+            markup = f"<h4>{escape(wire.name.replace('->', '→'))}{about}</h4>{markup}"
+        if markup:
+            blocks.append(markup)
+    return f"<h3>{escape(name)}</h3>{''.join(blocks)}" if blocks else ""
+
+
+def _task(parser: Parser, wire: Wire) -> str:
+    """The last stage whose loss comes back by a wire."""
+    config = parser.config
+    return [name for name in config.supervised if wire.target in config.reached(name)][-1]
+
+
+def _wire_blocks(
+    parser: Parser,
+    wire: Wire,
+    task: str,
+    sentences: Sequence[Sentence],
+    count: int,
+    *,
+    is_open: bool,
+    told: Callable[[str], None],
+    name: str,
+) -> Iterator[str]:
+    model = parser.model
+    source, pair = model.stages[wire.source], estimators(wire)
+    known = with_annotation(sentences, model.stages[task].annotation.name)
+
+    def watched(sentence: Sentence, estimator: AbstractEstimator) -> Account:
+        return account(parser, sentence, {wire.name: estimator}, task=task, top=_EVERY)[wire.name]
 
     def moved(sentence: Sentence) -> float:
-        return sum(abs(part.gradient) for part in account(parser, sentence, pair["spigot"], top=_EVERY).parts)
+        return sum(abs(part.gradient) for part in watched(sentence, pair["spigot"]).parts)
 
-    blocks = []
-    for number, sentence in enumerate(sorted(sentences, key=moved, reverse=True)[:count]):
+    for number, sentence in enumerate(sorted(known, key=moved, reverse=True)[:count]):
         told(f"gradients of {name}")
-        found = {title: account(parser, sentence, estimator, top=_EVERY) for title, estimator in pair.items()}
-        graph = parser.config.intermediate == "semantics"
-        blocks.append(_block(found, is_open=is_open and number == 0, graph=graph))
-    return f"<h3>{escape(name)}</h3>{''.join(blocks)}"
+        found = {title: watched(sentence, estimator) for title, estimator in pair.items()}
+        yield _block(found, source, is_open=is_open and number == 0)
 
 
-def _block(found: dict[str, Account], *, is_open: bool, graph: bool) -> str:
+def _block(found: dict[str, Account], source: AbstractStage, *, is_open: bool) -> str:
     last = found["spigot"]
     words = escape(" ".join(map(visible, last.sentence.forms)))
     chosen = _chosen(found)
@@ -97,7 +149,7 @@ def _block(found: dict[str, Account], *, is_open: bool, graph: bool) -> str:
     return (
         f'<details class="account"{" open" if is_open else ""}><summary><span dir="auto">{words}</span> '
         f"<small>loss {last.loss:.3f}</small></summary>"
-        f'<div class="picture">{svg(account_drawing(last, graph=graph))}</div>'
+        f'<div class="picture">{svg(account_drawing(last, source.arc_labels))}</div>'
         f'<div class="steps">{pictures}</div>{_table(found, chosen)}</details>'
     )
 
@@ -109,26 +161,25 @@ def _chart(name: str, found: dict[str, Account], chosen: Sequence[Arc]) -> str:
     return chart if chart.startswith("<svg") else f"<h4>{escape(name)}</h4>{chart}"
 
 
-def account_drawing(told: Account, *, graph: bool = False) -> Drawing:
-    """The structure that went forward: arcs of it that lose weight are marked as gone, others that gain any as new.
+def account_drawing(told: Account, labels: int | None = 0) -> Drawing:
+    """The structure that went forward: parts of it that lose weight are marked as gone, others that gain any as new.
 
     Args:
         told: What the estimator did.
-        graph: Whether it is a graph, drawn above the words, or a tree.
+        labels: How many labels its arcs have: a graph is drawn above the words, a tree below. `None` if it has no arcs
+            but a choice for each word.
 
     Example:
-        >>> from spigot.models.accounts import PartAccount
+        >>> from spigot.models import PartAccount
         >>> parts = (PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.4, 0.6), PartAccount(Arc(0, 1, ""), 0, -1, 1, 0.6, -1))
         >>> [(arc.start, arc.mark) for arc in account_drawing(Account(Sentence(("a", "b")), 0.1, "", parts)).below]
         [(2, 'gone'), (0, 'new')]
     """
-    arcs = []
+    forms, tags = told.sentence.forms, told.sentence.tags or ()
     least = touched([told])
     most = max(map(abs, moves(told.parts)), default=0.0)
+    shown: list[tuple[Arc, Mark, str]] = []
     for part in told.parts:
-        start, end, role = part.part
-        if start == end or (graph and start and not role):
-            continue  # a predicate, or an arc whose labelled twin is drawn
         moved = part.projected - part.z
         mark: Mark = "gone" if part.z > 0.5 and moved < -least else "new" if part.z < 0.5 and moved > least else "plain"
         if part.z > 0.5 or mark == "new":
@@ -140,11 +191,26 @@ def account_drawing(told: Account, *, graph: bool = False) -> Drawing:
                 "sent back": part.gradient,
             }
             note = ", ".join(f"{name} {written(value, most)}" for name, value in values.items())
-            arcs.append(DrawnArc(start, end, role if graph and start else "", mark, note))
-    tags = told.sentence.tags or ()
-    return Drawing(
-        told.sentence.forms, above=tuple(arcs) if graph else (), below=() if graph else tuple(arcs), tags=tags
+            shown.append((part.part, mark, note))
+    if labels is None:
+        return Drawing(forms, rows=tuple(_choices(shown, len(forms))))
+    arcs = tuple(
+        DrawnArc(start, end, role if start else "", mark, note)
+        for (start, end, role), mark, note in shown
+        # Not a predicate, nor an arc whose labelled twin is drawn.
+        if start != end and (role or not start or not labels)
     )
+    return Drawing(forms, above=arcs if labels else (), below=() if labels else arcs, tags=tags)
+
+
+def _choices(shown: Sequence[tuple[Arc, Mark, str]], words: int) -> Iterator[tuple[DrawnMark, ...]]:
+    """What was chosen for each word, and below it what gains weight."""
+    columns: list[list[DrawnMark]] = [[] for _ in range(words)]
+    for (_, word, choice), mark, note in sorted(shown, key=lambda each: each[1] == "new"):
+        if word:
+            columns[word - 1].append(DrawnMark(choice, mark, note))
+    for depth in range(max(map(len, columns), default=0)):
+        yield tuple(column[depth] if depth < len(column) else DrawnMark(" ") for column in columns)
 
 
 def _table(found: dict[str, Account], chosen: Sequence[Arc]) -> str:
@@ -181,20 +247,17 @@ def _chosen(found: dict[str, Account]) -> list[Arc]:
     return chosen[:_ROWS]
 
 
-def with_annotation(sentences: Sequence[Sentence], task: str, count: int) -> list[Sentence]:
-    """The first sentences of readable length that have what the end task learns from.
+def with_annotation(sentences: Sequence[Sentence], name: str) -> list[Sentence]:
+    """The first sentences of readable length that have what a stage learns from.
 
     Args:
         sentences: Training sentences.
-        task: `parsing` or `classification`.
-        count: How many are wanted.
+        name: The name of the annotation.
 
     Example:
         >>> some = [Sentence(("Rain",), label=1), Sentence(("It", "rained"), label=0)]
-        >>> known = with_annotation(some, "classification", 5)
-        >>> [sentence.forms for sentence in known]
+        >>> [sentence.forms for sentence in with_annotation(some, "label")]
         [('It', 'rained')]
     """
-    field = "graph" if task == "parsing" else "label"
-    usable = [replace(s, source=None) for s in sentences if getattr(s, field) is not None and len(s) > 1]
-    return sorted(usable, key=lambda sentence: not 5 <= len(sentence) <= 16)[:count]
+    usable = [replace(s, source=None) for s in sentences if s.get(name) is not None and len(s) > 1]
+    return sorted(usable, key=lambda sentence: not 5 <= len(sentence) <= 16)[:_TRIED]

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from spigot.data.sentence import Graph, Sentence
-from spigot.evaluation import graph_counts, tree_counts
+from spigot.annotations import AbstractAnnotation
+from spigot.data.sentence import Sentence
 from spigot.models.parser import Parser
-from spigot.report.material import System
+from spigot.report.material import Contender
 from spigot.report.speed import Pace
 
 
@@ -16,7 +16,7 @@ class Answers:
     """What one system says about the development data.
 
     Attributes:
-        system: The system.
+        contender: The system.
         parser: Its first run, loaded.
         gold: The right answers, with the tags and lemmas that it sees.
         found: Its answers.
@@ -26,30 +26,46 @@ class Answers:
         >>> from pathlib import Path
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.build import fresh
         >>> from spigot.report.material import Run
         >>> config = make_config({"data": {"tags": "columns"}})
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> vocab = Vocab.of([rain])
-        >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> system = System("spigot", (Run(Path("nowhere"), config, {}),), 0)
-        >>> Answers(system, parser, [rain], [rain], Pace(1, 2, 0.5)).pace.tokens
+        >>> parser = fresh(config, {"graphs": [rain]})
+        >>> contender = Contender("spigot", (Run(Path("nowhere"), config, {}),), 0)
+        >>> Answers(contender, parser, [rain], [rain], Pace(1, 2, 0.5)).pace.tokens
         2
     """
 
-    system: System
+    contender: Contender
     parser: Parser
     gold: list[Sentence]
     found: list[Sentence]
     pace: Pace
 
+    @property
+    def end(self) -> AbstractAnnotation:
+        """What the system is for."""
+        return self.parser.end.annotation
 
-def answers(system: System, parser: Parser, gold: Sequence[Sentence]) -> Answers:
+    @property
+    def annotations(self) -> list[AbstractAnnotation]:
+        """All that it gives: what it is for, then what that reads, and so on back."""
+        given = {a.name: a for a in self.parser.model.annotations.values() if a.name in self.parser.gives}
+        return list({self.end.name: self.end, **dict(reversed(given.items()))}.values())
+
+    @property
+    def inside(self) -> dict[str, AbstractAnnotation]:
+        """What it learns to find on the way there, by name."""
+        model = self.parser.model
+        stages = (model.stages[wire.source] for wire in model.all_wires())
+        return {stage.annotation.name: stage.annotation for stage in stages if stage.learns}
+
+
+def answers(contender: Contender, parser: Parser, gold: Sequence[Sentence]) -> Answers:
     """Let a system parse sentences, and take the time.
 
     Args:
-        system: The system.
+        contender: The system.
         parser: Its first run, loaded.
         gold: The sentences.
 
@@ -57,25 +73,23 @@ def answers(system: System, parser: Parser, gold: Sequence[Sentence]) -> Answers
         >>> from pathlib import Path
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.build import fresh
         >>> from spigot.report.material import Run
         >>> config = make_config({"data": {"tags": "columns"}})
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> vocab = Vocab.of([rain])
-        >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> mine = answers(System("spigot", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
+        >>> parser = fresh(config, {"graphs": [rain]})
+        >>> mine = answers(Contender("spigot", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
         >>> mine.found[0].forms, mine.pace.tokens
         (('Rain', 'fell'), 2)
     """
-    config = parser.config
-    if config.is_latent and config.intermediate == "semantics":
-        # Roles that nobody named cannot be right or wrong.
-        gold = [replace(sentence, graph=None) for sentence in gold]
+    for stage in parser.model.stages.values():
+        if stage.settings.latent and not stage.annotation.is_nameless:
+            # Names that nobody gave cannot be right or wrong.
+            gold = [sentence.put(stage.annotation.name, None) for sentence in gold]
     started = time.perf_counter()
     found = list(parser.parse(gold, tagged=True))
     pace = Pace(len(found), sum(map(len, found)), time.perf_counter() - started)
-    return Answers(system, parser, list(gold), found, pace)
+    return Answers(contender, parser, list(gold), found, pace)
 
 
 @dataclass(frozen=True)
@@ -85,9 +99,9 @@ class Judged:
     Attributes:
         says: In words.
         wrong: Whether anything of the end task is wrong.
-        changed: Whether the structure inside differs from the baseline's.
-        flipped: Whether the class does.
-        gain: Right minus wrong arcs, less those of the baseline; for classes 1, 0 or -1.
+        changed: Whether a structure inside differs from the baseline's.
+        flipped: Whether what is said about the whole sentence does: its class.
+        gain: Right minus wrong answers (arcs, words, classes), less those of the baseline.
 
     Example:
         >>> Judged("class 1, right", wrong=False, changed=True, flipped=True, gain=1).flags()
@@ -117,74 +131,60 @@ def judge(mine: Answers, baseline: Answers | None) -> list[Judged]:
         >>> from pathlib import Path
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
+        >>> from spigot.models.build import fresh
         >>> from spigot.report.material import Run
         >>> config = make_config({"data": {"tags": "columns"}})
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> vocab = Vocab.of([rain])
-        >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> system = System("spigot", (Run(Path("nowhere"), config, {}),), 0)
-        >>> right = Answers(system, parser, [rain], [rain], Pace(1, 2, 0.5))
+        >>> parser = fresh(config, {"graphs": [rain]})
+        >>> contender = Contender("spigot", (Run(Path("nowhere"), config, {}),), 0)
+        >>> right = Answers(contender, parser, [rain], [rain], Pace(1, 2, 0.5))
+        >>> from dataclasses import replace
         >>> wrong = replace(right, found=[replace(rain, heads=(0, 1), graph=Graph())])
         >>> judge(wrong, right)[0].flags(), judge(wrong, right)[0].says
         ('wcl', 'graph: 0 right, 0 wrong, 2 missed; tree: 0 of 2 heads right')
     """
+    end, inside = mine.end, {} if baseline is None else mine.inside
+    shared = [annotation for name, annotation in inside.items() if baseline is not None and name in baseline.inside]
     ours, theirs = _worth(mine), None if baseline is None else _worth(baseline)
-    parsers = [each.parser.config.intermediate for each in (mine, baseline) if each is not None]
-    kind = {"syntax": "heads", "semantics": "graph", None: None}[parsers[0]] if len(set(parsers)) == 1 else None
     judged = []
     for k, (gold, found) in enumerate(zip(mine.gold, mine.found, strict=True)):
         other = None if baseline is None else baseline.found[k]
-        before = None if other is None or kind is None else getattr(other, kind)
+        said = (annotation.fares(gold, found) for annotation in mine.annotations)
         judged.append(
             Judged(
-                says=_says(gold, found),
-                wrong=_is_wrong(gold, found),
-                changed=before is not None and _shape(before) != _shape(getattr(found, kind or "")),
-                flipped=other is not None and other.label != found.label,
+                says="; ".join(filter(None, said)),
+                wrong=gold.get(end.name) is not None and not _same(end, gold, found),
+                changed=other is not None and not all(_same(annotation, other, found) for annotation in shared),
+                flipped=other is not None and is_whole(end, found) and not _same(end, other, found),
                 gain=0 if theirs is None else ours[k] - theirs[k],
             )
         )
     return judged
 
 
-def _shape(structure: tuple[int, ...] | Graph) -> object:
-    """A tree or graph without what is not compared."""
-    return structure if isinstance(structure, tuple) else (structure.arcs, structure.tops)
+def is_whole(annotation: AbstractAnnotation, sentence: Sentence) -> bool:
+    """Whether an annotation says one thing about a sentence as a whole, and nothing about its words.
+
+    Example:
+        >>> from spigot.annotations import Classes, Trees
+        >>> rain = Sentence(("Rain",), label=1, heads=(0,))
+        >>> is_whole(Classes(), rain), is_whole(Trees(), rain)
+        (True, False)
+    """
+    drawn = annotation.drawn(sentence)
+    return drawn is not None and bool(drawn.note) and not drawn.arcs and not drawn.marks
+
+
+def _same(annotation: AbstractAnnotation, one: Sentence, other: Sentence) -> bool:
+    first, second = one.get(annotation.name), other.get(annotation.name)
+    return first is None or second is None or annotation.same(first, second)
 
 
 def _worth(answers: Answers) -> list[int]:
-    worth = []
-    for gold, found in zip(answers.gold, answers.found, strict=True):
-        if gold.label is not None and found.label is not None:
-            worth.append(int(gold.label == found.label))
-        elif gold.graph is not None and found.graph is not None:
-            counts = graph_counts([gold], [found])
-            worth.append(int(2 * counts.correct[0] - counts.predicted[0]))
-        else:
-            worth.append(0)
+    """Right minus wrong answers of each sentence that can be judged."""
+    name, worth = answers.end.name, [0] * len(answers.gold)
+    known = [k for k, gold in enumerate(answers.gold) if gold.get(name) is not None]
+    counts = answers.end.measures[0].counts([answers.gold[k] for k in known], [answers.found[k] for k in known])
+    for k, correct, predicted in zip(known, counts.correct, counts.predicted, strict=True):
+        worth[k] = int(2 * correct - predicted)
     return worth
-
-
-def _is_wrong(gold: Sentence, found: Sentence) -> bool:
-    if gold.label is not None:
-        return gold.label != found.label
-    return gold.graph is not None and found.graph is not None and _shape(gold.graph) != _shape(found.graph)
-
-
-def _says(gold: Sentence, found: Sentence) -> str:
-    """How an answer fares, in words."""
-    parts = []
-    if found.label is not None:
-        sure = f" ({max(found.probabilities):.2f})" if found.probabilities else ""
-        right = "" if gold.label is None else ", right" if gold.label == found.label else f", but {gold.label} is right"
-        parts.append(f"class {found.label}{sure}{right}")
-    if gold.graph is not None and found.graph is not None:
-        counts = graph_counts([gold], [found])
-        right, given, wanted = (int(n[0]) for n in (counts.correct, counts.predicted, counts.gold))
-        parts.append(f"graph: {right} right, {given - right} wrong, {wanted - right} missed")
-    if gold.heads is not None and found.heads is not None and len(gold):
-        right = int(tree_counts([gold], [found]).correct[0])
-        parts.append(f"tree: {right} of {len(gold)} heads right")
-    return "; ".join(parts)

@@ -9,9 +9,10 @@ from html import escape
 from itertools import chain
 from typing import get_args
 
-from spigot.report.drawings import Drawing, DrawnArc, caption, describe, drawing, marks_of
+from spigot.report.drawings import Drawing, DrawnArc, DrawnMark, caption, describe, marks_of, small_text
 from spigot.report.glyphs import ems, visible
 from spigot.report.layout import Layout, Line, Metrics, Span, layout
+from spigot.report.looks import drawing
 from spigot.report.marks import (
     DEMANDS,
     LABEL,
@@ -33,6 +34,7 @@ __all__ = ["STYLE", "Drawing", "DrawnArc", "Mark", "caption", "describe", "drawi
 _METRICS = Metrics(gap=13, port=8, spread=11, room=22, widest=240)
 _FIRST, _STEP, _TALLEST, _MARGIN = 26, 20, 560, 12
 _HEAD, _ROUND = 7, 11
+_ROW, _CAPTION = 15, 16  # of what is written small, and of the name of a side
 
 
 def svg(drawing: Drawing, *, standalone: bool = False, styled: bool = True) -> str:
@@ -56,38 +58,50 @@ def svg(drawing: Drawing, *, standalone: bool = False, styled: bool = True) -> s
         >>> picture.startswith('<svg class="arcs"'), 'data-start="2" data-end="1" data-label="ARG1"' in picture
         (True, True)
     """
-    words, tags = [visible(word) for word in drawing.words], [visible(tag) for tag in drawing.tags]
-    widths = [ems(word) * WORD * (1.06 if i in drawing.predicates else 1.0) for i, word in enumerate(words, 1)]
-    if tags:
-        widths = [max(width, ems(tag) * TAG) for width, tag in zip(widths, tags, strict=True)]
-    placed = layout(widths, _spans(drawing.above), _spans(drawing.below), _METRICS)
-    above, below = (_reach(levels) for levels in placed.height)
-
-    top = _MARGIN + above
-    line = top + 4 + WORD
-    bottom = line + (TAG + 10 if tags else 7)
-    height = bottom + below + _MARGIN
-    body = "".join(
-        chain(
-            _side(drawing, drawing.above, placed.above, "above", top, -_scale(placed.height[0])),
-            _side(drawing, drawing.below, placed.below, "below", bottom, _scale(placed.height[1])),
-            _texts(drawing, words, tags, placed, line),
-        )
-    )
-    width = placed.width + 2 * _MARGIN
+    body, width, height = "", 0.0, 0.0
+    for layer in drawing.layers:
+        drawn, wide, tall = _layer(layer)
+        body += f'<g transform="translate(0 {height:.0f})">{drawn}</g>' if height else drawn
+        width, height = max(width, wide), height + tall
     style, legend = STYLE, ""
     if standalone:
         style += own_colours()
         legend, wide, tall = _legend_inside(drawing, height)
         width, height = max(width, wide), height + tall
         body = f'<rect class="ground" x="{-_MARGIN}" width="100%" height="100%" rx="10"/>{body}'
-    name = _attribute(" ".join(words)) or "an empty sentence"
+    name = _attribute(" ".join(map(visible, drawing.words))) or "an empty sentence"
     space = ' xmlns="http://www.w3.org/2000/svg"' if standalone else ""
     return (
         f'<svg class="arcs"{space} width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="{-_MARGIN} 0 {width:.0f} {height:.0f}" role="group" aria-label="{name}">'
         f"{f'<style>{style}</style>' if styled else ''}{body}{legend}</svg>"
     )
+
+
+def _layer(drawing: Drawing) -> tuple[str, float, float]:
+    """One drawing without those beneath it, with its width and height."""
+    words, rows, captions = [visible(word) for word in drawing.words], drawing.small, drawing.captions
+    widths = [ems(word) * WORD * (1.06 if i in drawing.predicates else 1.0) for i, word in enumerate(words, 1)]
+    for row in rows:
+        widths = [max(width, ems(small_text(each)) * TAG) for width, each in zip(widths, row, strict=True)]
+    placed = layout(widths, _spans(drawing.above), _spans(drawing.below), _METRICS)
+    above, below = (_reach(levels) for levels in placed.height)
+    above, below = (reach + (_CAPTION if said else 0) for reach, said in zip((above, below), captions, strict=True))
+
+    top = _MARGIN + above
+    line = top + 4 + WORD
+    bottom = line + (TAG + 10 + (len(rows) - 1) * _ROW if rows else 7)
+    height = bottom + below + _MARGIN
+    body = "".join(
+        chain(
+            _side(drawing, drawing.above, placed.above, drawing.sides[0], top, -_scale(placed.height[0])),
+            _side(drawing, drawing.below, placed.below, drawing.sides[1], bottom, _scale(placed.height[1])),
+            _texts(drawing, words, rows, placed, line),
+        )
+    )
+    for said, y in zip(captions, (_MARGIN, height - 4), strict=True):
+        body += f'<text class="tag side" x="0" y="{y:.0f}">{escape(said)}</text>' if said else ""
+    return body, max(placed.width, *(ems(said) * TAG for said in captions)) + 2 * _MARGIN, height
 
 
 def legend(marks: Iterable[Mark] = get_args(Mark), *, demands: Iterable[Held] = (), styled: bool = True) -> str:
@@ -175,13 +189,19 @@ def _bracket(place: Line, written: str, base: float, step: float, *, held: Held 
     return f'{broad}<path d="{path}"/>{inner}<path class="h" d="{head}"/>{sign}{text}'
 
 
-def _texts(drawing: Drawing, words: list[str], tags: list[str], placed: Layout, line: float) -> Iterator[str]:
+def _texts(
+    drawing: Drawing, words: list[str], rows: list[list[DrawnMark]], placed: Layout, line: float
+) -> Iterator[str]:
     predicates = frozenset(drawing.predicates)
     for number, (word, x) in enumerate(zip(words, placed.centres, strict=True), 1):
         kind = "word predicate" if number in predicates else "word"
         yield f'<text class="{kind}" data-word="{number}" x="{x:.0f}" y="{line:.0f}">{escape(word)}</text>'
-        if tags:
-            yield f'<text class="tag" x="{x:.0f}" y="{line + TAG + 3:.0f}">{escape(tags[number - 1])}</text>'
+        for k, row in enumerate(rows):
+            each = row[number - 1]
+            kind = "tag" if each.mark == "plain" else f"tag marked {each.mark}"
+            note = f"<title>{escape(visible(each.note))}</title>" if each.note else ""
+            y = line + TAG + 3 + k * _ROW
+            yield f'<text class="{kind}" x="{x:.0f}" y="{y:.0f}">{note}{escape(small_text(each))}</text>'
 
 
 def _sample(mark: Mark, held: Held = "") -> str:
@@ -201,7 +221,7 @@ def _entries(marks: Iterable[Mark], demands: Iterable[Held]) -> Iterator[tuple[M
 def _legend_inside(drawing: Drawing, top: float) -> tuple[str, float, float]:
     """The legend of a file of its own, with its width and height; nothing where nothing is compared."""
     marks = marks_of(drawing)
-    held = {arc.held for arc in (*drawing.above, *drawing.below)}
+    held = {arc.held for layer in drawing.layers for arc in (*layer.above, *layer.below)}
     demands: list[Held] = [demand for demand in DEMANDS if demand in held]
     if marks in ([], ["plain"]) and not demands:
         return "", 0.0, 0.0

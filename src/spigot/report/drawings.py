@@ -1,13 +1,15 @@
 """What a drawing of a sentence holds: its words, its arcs and how each compares, and nothing of how it looks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import get_args
 
-from spigot.data.sentence import Sentence
 from spigot.report.glyphs import shorten, visible
 from spigot.report.layout import LONGEST
 from spigot.report.marks import MEANINGS, SIGNS, Held, Mark
+
+ABOVE, BELOW = "above", "below"
+"""The two sides of a drawing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,25 @@ class DrawnArc:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnMark:
+    """What is written small under a word.
+
+    Attributes:
+        text: The text.
+        mark: How it compares.
+        note: What is shown when it is pointed at.
+
+    Example:
+        >>> DrawnMark("NN", "wrong", "VB is right").text
+        'NN'
+    """
+
+    text: str
+    mark: Mark = "plain"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """What is to be drawn.
 
@@ -45,6 +66,10 @@ class Drawing:
         below: The arcs below them: a syntactic tree.
         tags: What is written small under each word; empty for nothing.
         predicates: The words that are written bold, counted from 1.
+        rows: Further rows of what is written small under each word.
+        sides: What the arcs above and below are called; a name of its own is written beside them. Empty for a side of a
+            drawing beneath another where there is nothing.
+        beneath: A second drawing of the same words, for arcs that have no place in this one.
 
     Raises:
         ValueError: If an arc does not join two of the words, or there are not as many tags as words.
@@ -59,6 +84,9 @@ class Drawing:
     below: tuple[DrawnArc, ...] = ()
     tags: tuple[str, ...] = ()
     predicates: tuple[int, ...] = ()
+    rows: tuple[tuple[DrawnMark, ...], ...] = ()
+    sides: tuple[str, str] = (ABOVE, BELOW)
+    beneath: "Drawing | None" = None
 
     def __post_init__(self) -> None:
         count = len(self.words)
@@ -70,107 +98,28 @@ class Drawing:
                 )
             if arc.mark not in SIGNS:
                 raise ValueError(f"mark is {arc.mark!r}; it must be one of {', '.join(get_args(Mark))}.")
-        if self.tags and len(self.tags) != count:
-            raise ValueError(f"there are {len(self.tags)} tags for {count} words; give one for each word, or none.")
+        for row in (self.tags, *self.rows):
+            if row and len(row) != count:
+                raise ValueError(f"there are {len(row)} tags for {count} words; give one for each word, or none.")
 
+    @property
+    def layers(self) -> "Iterator[Drawing]":
+        """This drawing, and those beneath it."""
+        layer: Drawing | None = self
+        while layer is not None:
+            yield layer
+            layer = layer.beneath
 
-def drawing(
-    sentence: Sentence,
-    *,
-    gold: Sentence | None = None,
-    before: Sentence | None = None,
-    notes: Mapping[tuple[str, int, int, str], str] | None = None,
-) -> Drawing:
-    """What a sentence looks like, by itself or compared.
+    @property
+    def small(self) -> list[list[DrawnMark]]:
+        """All that is written small: the tags, and the further rows."""
+        return [[DrawnMark(tag) for tag in self.tags], *map(list, self.rows)] if self.tags else [*map(list, self.rows)]
 
-    Heads of trees are compared without their labels, since the parsers here find none. With both `gold` and `before`,
-    what changed is marked as new or gone, and its note says whether that was right.
-
-    Args:
-        sentence: What was found.
-        gold: What would be right. A side that only one of the two has is not compared.
-        before: What was found before, for example by the parser that the end task had not yet touched.
-        notes: What to show when an arc is pointed at, by `("above" or "below", start, end, label)`.
-
-    Returns:
-        The drawing: the arcs of the sentence in their order, then those it lacks.
-
-    Raises:
-        ValueError: If the sentences are not the same words.
-
-    Example:
-        >>> found, right = Sentence(("Rain", "fell"), heads=(0, 1)), Sentence(("Rain", "fell"), heads=(2, 0))
-        >>> [(arc.start, arc.end, arc.mark) for arc in drawing(found, gold=right).below]
-        [(0, 1, 'wrong'), (1, 2, 'wrong'), (2, 1, 'missed'), (0, 2, 'missed')]
-    """
-    for name, other in (("gold", gold), ("before", before)):
-        if other is not None and other.forms != sentence.forms:
-            raise ValueError(f"{name} is {_words(other)} but the sentence is {_words(sentence)}; give the same words.")
-
-    def side(name: str, arcs: Callable[[Sentence], list[_Arc] | None], labelled: bool) -> tuple[DrawnArc, ...]:
-        found = arcs(sentence)
-        if found is None:
-            return ()
-        right = None if gold is None else arcs(gold)
-        earlier = None if before is None else arcs(before)
-        marked = _compare(found, right, earlier, labelled)
-        written = notes or {}
-        return tuple(
-            DrawnArc(*arc, mark, "\n".join(filter(None, (written.get((name, *arc), ""), remark))))
-            for arc, mark, remark in marked
-        )
-
-    return Drawing(
-        sentence.forms,
-        above=side("above", _graph, True),
-        below=side("below", _tree, False),
-        tags=sentence.tags or (),
-        predicates=sentence.graph.predicates if sentence.graph is not None else (),
-    )
-
-
-_Arc: TypeAlias = tuple[int, int, str]
-
-
-def _words(sentence: Sentence) -> str:
-    return repr(shorten(visible(" ".join(sentence.forms)), 60))
-
-
-def _graph(sentence: Sentence) -> list[_Arc] | None:
-    if sentence.graph is None:
-        return None
-    return [*sentence.graph.arcs, *((0, top, "TOP") for top in sentence.graph.tops)]
-
-
-def _tree(sentence: Sentence) -> list[_Arc] | None:
-    if sentence.heads is None:
-        return None
-    relations = sentence.relations or ("",) * len(sentence)
-    named = zip(sentence.heads, relations, strict=True)
-    return [(head, word, "" if relation == "_" else relation) for word, (head, relation) in enumerate(named, 1)]
-
-
-def _compare(
-    found: list[_Arc], right: list[_Arc] | None, earlier: list[_Arc] | None, labelled: bool
-) -> Iterator[tuple[_Arc, Mark, str]]:
-    """All arcs with their marks, and a remark on those that changed where it is known what is right."""
-
-    def key(arc: _Arc) -> tuple[int, int, str]:
-        return arc if labelled else (*arc[:2], "")
-
-    now, wanted, past = ({key(arc) for arc in arcs or ()} for arcs in (found, right, earlier))
-    for arc in found:
-        good = key(arc) in wanted
-        if earlier is not None and key(arc) not in past:
-            yield arc, "new", "" if right is None else "right" if good else "wrong"
-        else:
-            yield arc, "plain" if right is None else "right" if good else "wrong", ""
-    for arc in earlier or ():
-        if key(arc) not in now:
-            yield arc, "gone", "" if right is None else "was right" if key(arc) in wanted else "was wrong"
-    for arc in right or ():
-        if key(arc) not in now and key(arc) not in past:
-            yield arc, "missed", ""
+    @property
+    def captions(self) -> tuple[str, str]:
+        """What is written beside the arcs above and below; nothing where it goes without saying."""
+        above, below = self.sides
+        return "" if above in (ABOVE, "") else visible(above), "" if below in (BELOW, "") else visible(below)
 
 
 def caption(arc: DrawnArc) -> str:
@@ -184,6 +133,16 @@ def caption(arc: DrawnArc) -> str:
     return "\u2009".join(filter(None, (SIGNS[arc.mark], label)))  # a thin space
 
 
+def small_text(each: DrawnMark) -> str:
+    """What is written under a word: its sign and its text.
+
+    Example:
+        >>> small_text(DrawnMark("NN", "wrong")), small_text(DrawnMark("NN", "right"))
+        ('✗\\u2009NN', 'NN')
+    """
+    return "\u2009".join(filter(None, (SIGNS[each.mark], visible(each.text))))
+
+
 def marks_of(drawing: Drawing) -> list[Mark]:
     """The marks that occur in a drawing, for its legend.
 
@@ -192,7 +151,9 @@ def marks_of(drawing: Drawing) -> list[Mark]:
         ['right', 'wrong']
     """
     order = list(SIGNS)
-    return sorted({arc.mark for arc in (*drawing.above, *drawing.below)}, key=order.index)
+    found: set[Mark] = {arc.mark for layer in drawing.layers for arc in (*layer.above, *layer.below)}
+    found |= {each.mark for layer in drawing.layers for row in layer.rows for each in row}
+    return sorted(found, key=order.index)
 
 
 def describe(drawing: Drawing, arc: DrawnArc) -> str:

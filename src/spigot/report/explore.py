@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from spigot.annotations import AbstractAnnotation, Graphs, Trees
 from spigot.data.sentence import Sentence
-from spigot.models.inspection import Inspection, inspect
+from spigot.models import Alternative, ArcScore, Inspection, inspect
 from spigot.report.answers import Answers, Judged, judge
 from spigot.report.arcs import STYLE, Drawing, DrawnArc, drawing, svg
 from spigot.report.glyphs import visible
+from spigot.report.looks import sides
 from spigot.report.marks import own_colours
 from spigot.report.tikz import tikz
 
@@ -23,7 +25,7 @@ _STYLES = f"<style>{STYLE}{own_colours()}</style>"
 
 
 def choose(
-    judged: Sequence[Sequence[Judged]], names: Sequence[str], lengths: Sequence[int], count: int
+    judged: Sequence[Sequence[Judged]], names: Sequence[str], lengths: Sequence[int], count: int, noun: str = "class"
 ) -> dict[int, str]:
     """Pick sentences worth a look.
 
@@ -32,6 +34,7 @@ def choose(
         names: What the systems are called.
         lengths: How many words each sentence has.
         count: How many to pick.
+        noun: What it is that flips.
 
     Returns:
         The places of the sentences, the most telling first, and why each was picked.
@@ -49,7 +52,7 @@ def choose(
         by_loss = sorted(by_gain, key=lambda k: (lengths[k] > _LONG, answers[k].gain))
         queues.append((f"largest gain of {name}", [k for k in by_gain if answers[k].gain > 0]))
         queues.append((f"largest loss of {name}", [k for k in by_loss if answers[k].gain < 0]))
-        queues.append((f"class flipped by {name}", [k for k, answer in enumerate(answers) if answer.flipped]))
+        queues.append((f"{noun} flipped by {name}", [k for k, answer in enumerate(answers) if answer.flipped]))
         changed = [k for k, answer in enumerate(answers) if answer.changed]
         short = [k for k in changed if lengths[k] in _READABLE]
         queues.append((f"structure changed by {name}", [*short, *(k for k in changed if k not in set(short))]))
@@ -92,31 +95,29 @@ def explorer(
         >>> from pathlib import Path
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> from spigot.models.parser import Parser
+        >>> from spigot.models import fresh
         >>> from spigot.report.answers import answers
-        >>> from spigot.report.material import Run, System
+        >>> from spigot.report.material import Contender, Run
         >>> config = make_config({"data": {"tags": "columns"}})
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> vocab = Vocab.of([rain])
-        >>> parser = Parser(config, vocab, joint_model(config, vocab))
-        >>> mine = answers(System("spigot", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
+        >>> parser = fresh(config, {"graphs": [rain]})
+        >>> mine = answers(Contender("spigot", (Run(Path("nowhere"), config, {}),), 0), parser, [rain])
         >>> made = explorer([mine], None, count=1, told=lambda what: None)
         >>> made["systems"], made["sentences"][0]["text"]
         (['spigot'], 'Rain fell')
     """
     first = everyone[0]
     judged = [judge(each, None if baseline in (None, k) else everyone[baseline]) for k, each in enumerate(everyone)]
-    names = [each.system.name for each in everyone]
+    names = [each.contender.name for each in everyone]
     lengths = [len(sentence) for sentence in first.gold]
-    chosen = choose(judged, names, lengths, count)
+    chosen = choose(judged, names, lengths, count, first.end.noun)
     inspected = []
     for each in everyone:
-        told(f"scores of {each.system.name}")
+        told(f"scores of {each.contender.name}")
         inspected.append(inspect(each.parser, [each.gold[k] for k in chosen], top=_TOP, tagged=True))
     told("drawings")
     pairs = compared(len(everyone), baseline)
+    annotations = _all_of_them(everyone)
     return {
         "systems": names,
         "pairs": pairs,
@@ -130,11 +131,17 @@ def explorer(
                 "why": why,
                 "flags": [answers[place].flags() for answers in judged],
                 "says": [answers[place].says for answers in judged],
-                "packed": packed(views(first.gold[place], [found[row] for found in inspected], pairs)),
+                "packed": packed(views(first.gold[place], [found[row] for found in inspected], pairs, annotations)),
             }
             for row, (place, why) in enumerate(chosen.items())
         ],
     }
+
+
+def _all_of_them(everyone: Sequence[Answers]) -> list[AbstractAnnotation]:
+    """What any of the systems gives, and the graph and the tree that gold sentences may have beside it."""
+    given = [annotation for each in everyone for annotation in each.annotations]
+    return list({annotation.name: annotation for annotation in (*given, Graphs(), Trees())}.values())
 
 
 def compared(systems: int, baseline: int | None) -> list[tuple[int, int]]:
@@ -148,13 +155,19 @@ def compared(systems: int, baseline: int | None) -> list[tuple[int, int]]:
     return pairs if systems <= _ALL_PAIRS else [pair for pair in pairs if baseline in pair]
 
 
-def views(gold: Sentence, found: Sequence[Inspection], pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+def views(
+    gold: Sentence,
+    found: Sequence[Inspection],
+    pairs: Sequence[tuple[int, int]],
+    annotations: Sequence[AbstractAnnotation] = (Graphs(), Trees()),
+) -> dict[str, Any]:
     """All drawings of a sentence: each system by itself, against the right answer, and against other systems.
 
     Args:
         gold: The right answer.
         found: What the systems found.
         pairs: Which systems are drawn against which.
+        annotations: What is drawn.
 
     Returns:
         `shown`: which picture goes with which choice, e.g. `1 gold` or `1 0` (the second system against the first);
@@ -173,19 +186,20 @@ def views(gold: Sentence, found: Sequence[Inspection], pairs: Sequence[tuple[int
     def add(name: str, picture: Drawing) -> None:
         shown[name] = pictures.setdefault(picture, len(pictures))
 
-    add("gold plain", drawing(gold))
+    add("gold plain", drawing(gold, annotations=annotations))
     for k, mine in enumerate(found):
-        add(f"{k} plain", drawing(mine.sentence))
-        add(f"{k} gold", drawing(mine.sentence, gold=gold))
+        add(f"{k} plain", drawing(mine.sentence, annotations=annotations))
+        add(f"{k} gold", drawing(mine.sentence, gold=gold, annotations=annotations))
     for k, j in pairs:
-        both = drawing(found[k].sentence, gold=gold, before=found[j].sentence)
+        both = drawing(found[k].sentence, gold=gold, before=found[j].sentence, annotations=annotations)
         add(f"{k} {j}", _only_changes(both))
     return {
         "shown": shown,
         "svg": [svg(picture, standalone=True).replace(_STYLES, "<style></style>") for picture in pictures],
         "tikz": [tikz(picture, standalone=True) for picture in pictures],
         "notes": [
-            {f"{side} {start} {end}": note for (side, start, end, _), note in notes_of(mine).items()} for mine in found
+            {f"{side} {start} {end}": note for (side, start, end, _), note in notes_of(mine, annotations).items()}
+            for mine in found
         ],
     }
 
@@ -198,45 +212,69 @@ def _only_changes(picture: Drawing) -> Drawing:
             if arc.mark != "missed":
                 yield arc if arc.mark in ("new", "gone") else replace(arc, mark="plain")
 
-    return replace(picture, above=tuple(side(picture.above)), below=tuple(side(picture.below)))
+    rows = (
+        tuple(each if each.mark == "new" else replace(each, mark="plain", note="") for each in row)
+        for row in picture.rows
+    )
+    return replace(
+        picture,
+        above=tuple(side(picture.above)),
+        below=tuple(side(picture.below)),
+        rows=tuple(rows),
+        beneath=None if picture.beneath is None else _only_changes(picture.beneath),
+    )
 
 
-def notes_of(found: Inspection) -> dict[tuple[str, int, int, str], str]:
+def notes_of(
+    found: Inspection, annotations: Sequence[AbstractAnnotation] = (Graphs(), Trees())
+) -> dict[tuple[str, int, int, str], str]:
     """What the scores say about each arc, in the manner of `drawing`.
 
+    Args:
+        found: What was found.
+        annotations: What is drawn of it.
+
     Example:
-        >>> from spigot.models.inspection import Alternative
         >>> heads = ((Alternative(2, 3.0, 0.0, 0.9), Alternative(0, 1.0, -2.0, 0.1)), (Alternative(0, 4.0, 0.0, 1.0),))
-        >>> notes_of(Inspection(Sentence(("Rain", "fell"), heads=(2, 0)), heads=heads))["below", 2, 1, ""]
+        >>> notes_of(Inspection(Sentence(("Rain", "fell"), heads=(2, 0)), {"heads": heads}))["below", 2, 1, ""]
         'score 3.00, marginal 0.90; next: root −2.00 (0.10)'
     """
-    sentence = found.sentence
+    sentence, named = found.sentence, sides(found.sentence, annotations)
     notes: dict[tuple[str, int, int, str], str] = {}
+    for annotation in annotations:
+        drawn = annotation.drawn(sentence)
+        if annotation.name not in named or drawn is None:
+            continue
+        side, choices = named[annotation.name], tuple[Any, ...](found.choices.get(annotation.name, ()))
+        # Heads are said by word; the arcs of a tree are drawn in their order.
+        for arc, choice in zip(drawn.arcs, choices, strict=False):
+            if isinstance(choice, ArcScore):
+                rivals = ", ".join(f"{role} {_signed(difference)}" for role, difference in choice.alternatives[:_TOP])
+                notes[side, *choice.arc] = f"score {_plain(choice.score)}" + (f"; next: {rivals}" if rivals else "")
+            elif isinstance(choice, tuple):
+                notes[side, *arc] = _head_note(sentence, arc.start, choice)
+    return notes
+
+
+def _head_note(sentence: Sentence, chosen: int, alternatives: Sequence[Alternative]) -> str:
+    """The score of a word's head, and what came next."""
 
     def word(index: int) -> str:
         return visible(sentence.forms[index - 1]) if index else "root"
 
-    for modifier, alternatives in enumerate(found.heads or (), 1):
-        assert sentence.heads is not None
-        chosen = sentence.heads[modifier - 1]
-        own = next((a for a in alternatives if a.head == chosen), None)
-        others = [
-            f"{word(a.head)} {_signed(a.difference)}{'' if a.marginal is None else f' ({a.marginal:.2f})'}"
-            for a in alternatives
-            if a.head != chosen
-        ]
-        parts = []
-        if own is not None:
-            marginal = "" if own.marginal is None else f", marginal {own.marginal:.2f}"
-            parts.append(f"score {_plain(own.score)}{marginal}")
-        if others:
-            parts.append(f"next: {', '.join(others)}")
-        relation = (sentence.relations or ("",) * len(sentence))[modifier - 1]
-        notes["below", chosen, modifier, relation] = "; ".join(parts)
-    for scored in found.arcs or ():
-        rivals = ", ".join(f"{role} {_signed(difference)}" for role, difference in scored.alternatives[:_TOP])
-        notes["above", *scored.arc] = f"score {_plain(scored.score)}" + (f"; next: {rivals}" if rivals else "")
-    return notes
+    own = next((a for a in alternatives if a.head == chosen), None)
+    others = [
+        f"{word(a.head)} {_signed(a.difference)}{'' if a.marginal is None else f' ({a.marginal:.2f})'}"
+        for a in alternatives
+        if a.head != chosen
+    ]
+    parts = []
+    if own is not None:
+        marginal = "" if own.marginal is None else f", marginal {own.marginal:.2f}"
+        parts.append(f"score {_plain(own.score)}{marginal}")
+    if others:
+        parts.append(f"next: {', '.join(others)}")
+    return "; ".join(parts)
 
 
 def _plain(value: float) -> str:

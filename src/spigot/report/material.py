@@ -1,4 +1,4 @@
-"""What a report is made from: run folders, read and sorted into experiments and their systems."""
+"""What a report is made from: run folders, read and sorted into experiments and the systems that contend there."""
 
 import json
 import shlex
@@ -10,12 +10,13 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from spigot.config import SYSTEMS, Config
+from spigot.config import Config, systems
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.training import checkpoint
+from spigot.training.judges import Judge, judges
 
-_SAME = ("seed", "name", "data.root", "training.save_seconds", "training.syntax_from", "training.semantics_from")
+_SAME = ("seed", "name", "data.root", "training.save_seconds")  # and whatever a stage starts from
 _UNSHOWN = ("sweep", "data.obtain")  # also what stands below them
 _LINES = {
     checkpoint.STEPS: {"phase", "task", "epoch", "step", "of", "loss", "sentences", "tokens", "dev"},
@@ -34,8 +35,10 @@ class Run:
         scores: What `scores.json` says.
 
     Example:
-        >>> Run(Path("runs/dm-spigot-0"), Config(), {}).name
-        'dm-spigot-0'
+        >>> from spigot.config import make_config
+        >>> run = Run(Path("runs/dm-spigot-0"), make_config({}), {})
+        >>> run.name, [judge.stage for judge in run.judges]
+        ('dm-spigot-0', ['semantics', 'syntax'])
     """
 
     path: Path
@@ -52,6 +55,11 @@ class Run:
     def parts(self) -> list[str]:
         """The sets of sentences that the end task was judged by: `dev`, then the test sets."""
         return [name for name in self.scores if " " not in name]
+
+    @cached_property
+    def judges(self) -> list[Judge]:
+        """What its stages were judged by, the last one first."""
+        return judges(self.config)
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
@@ -92,9 +100,10 @@ class Run:
         """Where that is."""
         return self.path / f"gold.{part}.jsonl"
 
-    def predictions(self, part: str, suffix: str) -> list[Sentence] | None:
-        """What the training wrote down when it had finished; `None` if there is no such file."""
-        return self._sentences(self.path / f"predictions.{part}.{suffix}")
+    def predictions(self, part: str, judge: Judge) -> list[Sentence] | None:
+        """What the training wrote down of a stage when it had finished; `None` if there is no such file."""
+        found = self._sentences(self.path / f"predictions.{part}.{judge.file}") if judge.file else None
+        return None if found is None else list(map(judge.annotation.reread, found))
 
     def _sentences(self, path: Path) -> list[Sentence] | None:
         if path not in self._read:
@@ -103,8 +112,8 @@ class Run:
 
 
 @dataclass(frozen=True)
-class System:
-    """Runs that differ in nothing but their seed.
+class Contender:
+    """A system in comparison with others: runs that differ in nothing but their seed.
 
     Attributes:
         name: As settings and commands call it; with settings, where two systems share it.
@@ -112,7 +121,7 @@ class System:
         series: Its colour, the same everywhere in a report.
 
     Example:
-        >>> System("spigot", (Run(Path("a"), Config(), {}),), 0).first.config.system
+        >>> Contender("spigot", (Run(Path("a"), Config(system="spigot"), {}),), 0).first.config.system
         'spigot'
     """
 
@@ -132,28 +141,28 @@ class Experiment:
 
     Attributes:
         name: What the configuration calls it.
-        systems: The systems, simple ones first.
+        contenders: The systems, simple ones first.
         baseline: The one that the others are compared with; `None` if there is only one.
 
     Example:
-        >>> system = System("spigot", (Run(Path("a"), Config(), {"dev": {}, "dev trees": {}}),), 0)
-        >>> Experiment("dm", (system,), None).parts
+        >>> contender = Contender("spigot", (Run(Path("a"), Config(), {"dev": {}, "dev trees": {}}),), 0)
+        >>> Experiment("dm", (contender,), None).parts
         ['dev']
     """
 
     name: str
-    systems: tuple[System, ...]
-    baseline: System | None
-
-    @property
-    def task(self) -> str:
-        """`parsing` or `classification`."""
-        return self.systems[0].first.config.task
+    contenders: tuple[Contender, ...]
+    baseline: Contender | None
 
     @property
     def runs(self) -> Iterator[Run]:
         """All of them."""
-        return (run for system in self.systems for run in system.runs)
+        return (run for contender in self.contenders for run in contender.runs)
+
+    @property
+    def end(self) -> Judge:
+        """What all of them were judged by in the end."""
+        return next(self.runs).judges[0]
 
     @property
     def parts(self) -> list[str]:
@@ -204,7 +213,7 @@ def experiments(runs: Sequence[Run], baseline: Path | None = None) -> list[Exper
         >>> from spigot.config import make_config
         >>> configs = [make_config({"system": name}, {"seed": seed}) for name in ("spigot", "ste") for seed in (1, 0)]
         >>> (only,) = experiments([Run(Path(f"run {k}"), config, {}) for k, config in enumerate(configs)])
-        >>> [(system.name, len(system.runs)) for system in only.systems], only.baseline.name
+        >>> [(contender.name, len(contender.runs)) for contender in only.contenders], only.baseline.name
         ([('ste', 2), ('spigot', 2)], 'ste')
     """
     if not runs:
@@ -222,35 +231,52 @@ def experiments(runs: Sequence[Run], baseline: Path | None = None) -> list[Exper
 
 
 def _judged_by(config: Config) -> str:
-    """The same text for runs that can be compared: same task, same development and test data."""
-    data = config.data.model_dump(mode="json")
-    end = data["graphs" if config.task == "parsing" else "labels"]
-    kept = {name: end.get(name) for name in ("dev", "tests", "format")} if data["source"] == "files" else data
-    kept = {name: value for name, value in kept.items() if name not in ("root", "obtain", "tags", "folds", "vectors")}
-    return json.dumps([config.task, data["source"], kept], sort_keys=True)
+    """The same text for runs that can be compared: same annotation in the end, same development and test data."""
+    data, name = config.data.model_dump(mode="json"), config.data_of(config.end)
+    end, judged = data.get(name) or {}, config.stages[config.end]
+    kept = {key: end.get(key) for key in ("dev", "tests", "format")} if data["source"] == "files" else data
+    own = ("root", "obtain", "tags", "folds", "vectors", "text")
+    kept = {key: value for key, value in kept.items() if key not in own}
+    return json.dumps([judged.annotation, judged.field, name, data["source"], kept], sort_keys=True)
 
 
 def _experiment(runs: Sequence[Run], baseline: Path | None) -> Experiment:
     alike: dict[str, list[Run]] = {}
     for run in runs:
-        settings = {name: value for name, value in run.config.by_name().items() if name not in _SAME}
+        settings = {name: value for name, value in run.config.by_name().items() if not _is_same(name)}
         alike.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
-    order = SYSTEMS[runs[0].config.task]
-    groups = sorted(alike.values(), key=lambda group: order.index(group[0].config.system))
-    systems = tuple(
-        System(name, tuple(sorted(group, key=lambda run: run.config.seed)), series)
+    order = systems(runs[0].config.task)
+
+    def place(group: Sequence[Run]) -> int:
+        label = group[0].config.system
+        return order.index(label) if label in order else len(order)
+
+    groups = sorted(alike.values(), key=place)
+    contenders = tuple(
+        Contender(name, tuple(sorted(group, key=lambda run: run.config.seed)), series)
         for series, (group, name) in enumerate(zip(groups, _names(groups), strict=True))
     )
-    return Experiment(runs[0].config.name or runs[0].name, systems, _baseline(systems, baseline))
+    return Experiment(runs[0].config.name or runs[0].name, contenders, _baseline(contenders, baseline))
 
 
-def _baseline(systems: Sequence[System], wanted: Path | None) -> System | None:
-    if len(systems) < 2:
+def _is_same(setting: str) -> bool:
+    """Whether runs that differ in a setting are still the same system."""
+    return setting in _SAME or setting.endswith(".start")
+
+
+def _baseline(contenders: Sequence[Contender], wanted: Path | None) -> Contender | None:
+    if len(contenders) < 2:
         return None
-    for system in systems:
-        if wanted is not None and any(run.path.resolve() == wanted.resolve() for run in system.runs):
-            return system
-    return next((system for system in systems if system.first.config.system == "pipeline"), systems[0])
+    for contender in contenders:
+        if wanted is not None and any(run.path.resolve() == wanted.resolve() for run in contender.runs):
+            return contender
+    return next((contender for contender in contenders if _is_pipeline(contender.first.config)), contenders[0])
+
+
+def _is_pipeline(config: Config) -> bool:
+    """Whether nothing ever comes back by any of its wires."""
+    wires = [wire for _, wire in config.wires]
+    return bool(wires) and all(wire.is_frozen for wire in wires)
 
 
 def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
@@ -265,7 +291,7 @@ def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
             differ = [
                 key
                 for key in mine
-                if key not in _SAME and not key.startswith(_UNSHOWN) and any(r.get(key) != mine[key] for r in rivals)
+                if not _is_same(key) and not key.startswith(_UNSHOWN) and any(r.get(key) != mine[key] for r in rivals)
             ]
             name += (
                 f", {', '.join(f'{key} {mine[key]}' for key in differ[:2])}" if differ else f" ({groups[k][0].name})"

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.data.files import written
+from spigot.data.formats.files import written
 from spigot.report.figures import colour, theme
 
 if TYPE_CHECKING:

@@ -3,132 +3,105 @@
 import shlex
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from spigot.data.sentence import Sentence
-from spigot.evaluation import Counts, graph_counts, interval, label_counts, tree_counts
+from spigot.annotations import Measure
+from spigot.evaluation import Counts, interval
 from spigot.report.figures import Curve, curves
-from spigot.report.material import Experiment, Run, System
+from spigot.report.material import Contender, Experiment, Run
 from spigot.report.page import Cell, Picture, Section, Table, TableRow
+from spigot.training.development import CHANGED
+from spigot.training.judges import Judge, changing, development_measures
+from spigot.training.plan import LATENT
 
 SAMPLES = 2000
 """How often the bootstrap draws the sentences anew."""
 
 _SHORT = 180.0  # a training of fewer seconds is drawn by the second
 
-PHASES = {
-    "pruner": "pruner",
-    "syntax": "syntactic parser",
-    "semantics": "semantic parser",
-    "classifier": "classifier",
-    "joint": "joint",
-    "latent": "latent structure",
-}
-"""What the phases and tasks of a training are called in print."""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A column of the result tables.
-
-    Attributes:
-        name: Its head.
-        ending: What the names of its sets end in within `scores.json`.
-        value: The number, from what is said there about a set.
-        counts: The same from sentences, for the bootstrap.
-        suffix: The ending of the file with the predictions.
-        field: The annotation it needs.
-
-    Example:
-        >>> MEASURES["LF"].value({"labelled": {"f1": 0.75}})
-        0.75
-    """
-
-    name: str
-    ending: str
-    value: Callable[[Any], float]
-    counts: Callable[[Sequence[Sentence], Sequence[Sentence]], Counts]
-    suffix: str
-    field: str
-
-
-MEASURES = {
-    "UF": Measure(
-        "UF", "", lambda s: s["unlabelled"]["f1"], lambda g, p: graph_counts(g, p, labelled=False), "sdp", "graph"
-    ),
-    "LF": Measure("LF", "", lambda s: s["labelled"]["f1"], graph_counts, "sdp", "graph"),
-    "UAS": Measure("UAS", " trees", lambda s: s["uas"], tree_counts, "conllu", "heads"),
-    "accuracy": Measure("accuracy", "", lambda s: s["accuracy"], label_counts, "jsonl", "label"),
-    "UF inside": Measure(
-        "UF",
-        " graphs",
-        lambda s: s["unlabelled"]["f1"],
-        lambda g, p: graph_counts(g, p, labelled=False),
-        "sdp",
-        "graph",
-    ),
-    "LF inside": Measure("LF", " graphs", lambda s: s["labelled"]["f1"], graph_counts, "sdp", "graph"),
-}
-"""The end task's measures and those of the parser inside."""
-
 PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test"}
 """What the sets of sentences are called in print."""
 
 
 def result_tables(experiment: Experiment) -> list[Table]:
-    """The systems by the sets of sentences (Table 1), then the parsers inside them.
+    """The systems by the sets of sentences (Table 1), then the stages inside them.
 
     Example:
         >>> from pathlib import Path
-        >>> from spigot.config import Config
-        >>> f1 = {"f1": 0.75}
-        >>> run = Run(Path("runs/dm"), Config(), {"dev": {"labelled": f1, "unlabelled": f1}, "dev trees": {"uas": 0.9}})
-        >>> tables = result_tables(Experiment("dm", (System("spigot", (run,), 0),), None))
-        >>> [[cell.text for cell in table.rows[0].cells] for table in tables]
-        [['75.00', '75.00'], ['90.00']]
+        >>> from spigot.config import make_config
+        >>> scores = {"dev": {"labelled": {"f1": 0.75}, "unlabelled": {"f1": 0.8}}, "dev trees": {"uas": 0.9}}
+        >>> run = Run(Path("runs/dm"), make_config({}), scores)
+        >>> tables = result_tables(Experiment("dm", (Contender("spigot", (run,), 0),), None))
+        >>> [(table.title, [cell.text for cell in table.rows[0].cells]) for table in tables]
+        [('Graphs', ['80.00', '75.00']), ('The trees inside', ['90.00'])]
     """
-    if experiment.task == "parsing":
-        tables = [("Semantic graphs", ("UF", "LF")), ("The syntactic trees inside", ("UAS",))]
-    else:
-        tables = [
-            ("Classes", ("accuracy",)),
-            ("The semantic graphs inside", ("UF inside", "LF inside")),
-            ("The trees inside", ("UAS",)),
-        ]
-    made = [_table(experiment, title, [MEASURES[name] for name in names]) for title, names in tables]
+    # Those of different systems stand in one table if they are called the same.
+    groups: dict[tuple[str, str], Judge] = {}
+    for run in experiment.runs:
+        for judge in run.judges:
+            groups.setdefault(_group(judge), judge)
+    made = [_table(experiment, judge) for judge in groups.values()]
     return [table for table in made if table is not None]
 
 
-def _table(experiment: Experiment, title: str, measures: Sequence[Measure]) -> Table | None:
-    ending = measures[0].ending
-    found = dict.fromkeys(name for run in experiment.runs for name in run.scores if _ending(name) == ending)
-    if not found:
+def _group(judge: Judge) -> tuple[str, str]:
+    return judge.ending, judge.annotation.nouns
+
+
+def _own(run: Run, judge: Judge) -> Judge | None:
+    """What a run has in the place of a judge of another run."""
+    return next((mine for mine in run.judges if _group(mine) == _group(judge)), None)
+
+
+def printed(judge: Judge) -> list[Measure]:
+    """The measures of a stage in the order of the paper's tables: what a training goes by comes last.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.training.judges import judges
+        >>> [measure.name for measure in printed(judges(make_config({}))[0])]
+        ['UF', 'LF']
+    """
+    return list(reversed(judge.annotation.measures))
+
+
+def _table(experiment: Experiment, judge: Judge) -> Table | None:
+    runs = [run for run in experiment.runs if _own(run, judge)]
+    parts = dict.fromkeys(
+        name.removesuffix(judge.ending) for run in runs for name in run.scores if _ending(name) == judge.ending
+    )
+    if not parts:
         return None
-    columns = [(part, measure) for part in found for measure in measures]
+    columns = [(part, measure) for part in parts for measure in printed(judge)]
     means: dict[tuple[str, str], dict[str, float]] = {}
     rows = []
-    for system in experiment.systems:
-        numbers = {key: [score(run, *key) for run in system.runs if key[0] in run.scores] for key in columns}
-        for (part, measure), values in numbers.items():
+    for contender in experiment.contenders:
+        judged = [run for run in contender.runs if _own(run, judge)]
+        numbers = [
+            [score(run, part, judge, measure) for run in judged if f"{part}{judge.ending}" in run.scores]
+            for part, measure in columns
+        ]
+        for (part, measure), values in zip(columns, numbers, strict=True):
             if values:
-                means.setdefault((part, measure.name), {})[system.name] = statistics.fmean(values)
-        if any(numbers.values()):
-            rows.append((system, numbers))
+                means.setdefault((part, measure.name), {})[contender.name] = statistics.fmean(values)
+        if any(numbers):
+            rows.append((contender, numbers))
     best = {key: max(values.values()) for key, values in means.items()}
     table_rows = [
         TableRow(
-            system.name,
-            [_cell(system, part, measure, values, best, len(rows)) for (part, measure), values in numbers.items()],
-            system.series,
+            contender.name,
+            [
+                _cell(contender, part, judge, measure, values, best[part, measure.name] if len(rows) > 1 else None)
+                for (part, measure), values in zip(columns, numbers, strict=True)
+            ],
+            contender.series,
         )
-        for system, numbers in rows
+        for contender, numbers in rows
     ]
-    heads = [f"{PARTS.get(part.removesuffix(ending), part.removesuffix(ending))} {m.name}" for part, m in columns]
-    return Table(["", *heads], table_rows, title, _reading(experiment, measures, table_rows), stacked=True)
+    heads = [f"{PARTS.get(part, part)} {measure.name}" for part, measure in columns]
+    return Table(["", *heads], table_rows, judge.title, _reading(experiment, judge, table_rows), stacked=True)
 
 
-def score(run: Run, part: str, measure: Measure) -> float:
+def score(run: Run, part: str, judge: Judge, measure: Measure) -> float:
     """What a run scored on a set of sentences, between 0 and 1.
 
     Raises:
@@ -136,16 +109,17 @@ def score(run: Run, part: str, measure: Measure) -> float:
 
     Example:
         >>> from pathlib import Path
-        >>> from spigot.config import Config
-        >>> score(Run(Path("nowhere"), Config(), {"id": {"labelled": {"f1": 0.75}}}), "id", MEASURES["LF"])
+        >>> from spigot.config import make_config
+        >>> run = Run(Path("nowhere"), make_config({}), {"id": {"labelled": {"f1": 0.75}}})
+        >>> score(run, "id", run.judges[0], run.judges[0].annotation.measures[0])
         0.75
     """
     try:
-        return measure.value(run.scores[part])
+        return measure.value(run.scores[f"{part}{judge.ending}"])
     except (KeyError, TypeError):
         raise ValueError(
-            f"{run.path}: scores.json has no {measure.name} of {part}; write it again with spigot train --resume "
-            f"{shlex.quote(str(run.path))}."
+            f"{run.path}: scores.json has no {measure.name} of {part}{judge.ending}; write it again with spigot train "
+            f"--resume {shlex.quote(str(run.path))}."
         ) from None
 
 
@@ -154,7 +128,7 @@ def _ending(name: str) -> str:
 
 
 def _cell(
-    system: System, part: str, measure: Measure, values: list[float], best: dict[tuple[str, str], float], rivals: int
+    contender: Contender, part: str, judge: Judge, measure: Measure, values: list[float], best: float | None
 ) -> Cell:
     if not values:
         return Cell("–")
@@ -162,58 +136,69 @@ def _cell(
     if len(values) > 1:
         detail = f"± {100 * statistics.stdev(values):.2f}"
     else:
-        bounds = _interval(system.first, part.removesuffix(measure.ending), measure, mean)
+        bounds = _interval(contender.first, part, judge, measure, mean)
         detail = "" if bounds is None else f"{100 * bounds[0]:.1f}–{100 * bounds[1]:.1f}"
     text = f"{100 * mean:.2f}"
     # As printed: of two equal numbers neither is the better one.
-    return Cell(text, detail, best=rivals > 1 and text == f"{100 * best[part, measure.name]:.2f}")
+    return Cell(text, detail, best=best is not None and text == f"{100 * best:.2f}")
 
 
-def _interval(run: Run, part: str, measure: Measure, value: float) -> tuple[float, float] | None:
+def _interval(run: Run, part: str, judge: Judge, measure: Measure, value: float) -> tuple[float, float] | None:
     """The bootstrap interval of a score, if the sentences it was measured on were kept."""
-    counts = kept_counts(run, part, measure, value)
+    counts = kept_counts(run, part, judge, measure, value)
     if counts is None:
         return None
     found = interval(counts, samples=SAMPLES)
     return found.low, found.high
 
 
-def kept_counts(run: Run, part: str, measure: Measure, value: float) -> Counts | None:
+def kept_counts(run: Run, part: str, judge: Judge, measure: Measure, value: float) -> Counts | None:
     """What a score was computed from; `None` if the sentences it was measured on were not kept.
 
     Args:
         run: The run.
         part: The set of sentences.
+        judge: Whose score it is; a run that has another stage in its place is asked for that one.
         measure: The score.
         value: What `scores.json` says it is; files that give another one are not those it was measured on.
 
     Example:
         >>> from pathlib import Path
-        >>> from spigot.config import Config
-        >>> kept_counts(Run(Path("nowhere"), Config(), {}), "dev", MEASURES["LF"], 0.75) is None
+        >>> from spigot.config import make_config
+        >>> run = Run(Path("nowhere"), make_config({}), {})
+        >>> kept_counts(run, "dev", run.judges[0], run.judges[0].annotation.measures[0], 0.75) is None
         True
     """
-    gold, predicted = run.gold(part), run.predictions(part, measure.suffix)
-    if not gold or not predicted or any(getattr(s, measure.field) is None for s in (*gold, *predicted)):
+    mine = _own(run, judge)
+    gold, predicted = run.gold(part), None if mine is None else run.predictions(part, mine)
+    name = judge.annotation.name
+    if not gold or not predicted or any(s.get(name) is None for s in (*gold, *predicted)):
         return None
     try:
         counts = measure.counts(gold, predicted)
-    except ValueError:  # the parser inside was judged by other sentences than the end task
+    except ValueError:  # the stage inside was judged by other sentences than the end task
         return None
     return counts if abs(counts.f1() - value) < 1e-9 else None
 
 
-def _reading(experiment: Experiment, measures: Sequence[Measure], rows: Sequence[TableRow]) -> str:
-    several = any(len(system.runs) > 1 for system in experiment.systems)
+def _reading(experiment: Experiment, judge: Judge, rows: Sequence[TableRow]) -> str:
+    several = any(len(contender.runs) > 1 for contender in experiment.contenders)
     single = any(cell.detail and not cell.detail.startswith("±") for row in rows for cell in row.cells)
-    about = {
-        "LF": "UF and LF: F1 of unlabelled and of labelled arcs, tops included.",
-        "UAS": "UAS: share of words with the right head, punctuation included.",
-        "accuracy": "Accuracy: share of sentences with the right class.",
-    }[measures[-1].name]
+    about = "".join(f" {said}" for said in dict.fromkeys(m.about for m in judge.annotation.measures) if said)
     spread = " ± is the standard deviation over seeds." if several else ""
     bounds = f" Small numbers: 95 % bootstrap interval over sentences ({SAMPLES:,} resamples)." if single else ""
-    return f"Per cent. {about}{spread}{bounds} Bold: the best of the column."
+    return f"Per cent.{about}{spread}{bounds} Bold: the best of the column."
+
+
+def phase_name(name: str) -> str:
+    """What a phase or task of a training is called in print: a stage by its name, a helper as that of its stage.
+
+    Example:
+        >>> phase_name("semantics.pruner"), phase_name("latent"), phase_name("syntax")
+        ('pruner of semantics', 'latent structure', 'syntax')
+    """
+    stage, _, helper = name.partition(".")
+    return f"{helper} of {stage}" if helper else {LATENT: "latent structure"}.get(name, name)
 
 
 def curve_section(experiment: Experiment, key: str) -> Section | None:
@@ -225,8 +210,9 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
 
     Example:
         >>> from pathlib import Path
-        >>> from spigot.config import Config
-        >>> experiment = Experiment("dm", (System("spigot", (Run(Path("nowhere"), Config(), {}),), 0),), None)
+        >>> from spigot.config import make_config
+        >>> run = Run(Path("nowhere"), make_config({}), {})
+        >>> experiment = Experiment("dm", (Contender("spigot", (run,), 0),), None)
         >>> curve_section(experiment, "a") is None
         True
     """
@@ -237,7 +223,7 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
         if lines:
             svg = curves(
                 lines,
-                title=f"Loss of the {PHASES.get(task, task)}, by epoch",
+                title=f"Loss of {'the ' if '.' in task else ''}{phase_name(task)}, by epoch",
                 x_label="epoch",
                 y_label="mean loss of a training sentence",
                 key=f"{key}-loss-{task}",
@@ -246,39 +232,61 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
             pictures.append(Picture(svg))
     longest = max((step["seconds"] or 0.0 for run in experiment.runs for step in run.steps), default=0.0)
     clock = ("seconds", 1.0) if longest < _SHORT else ("minutes", 60.0)
-    for measure in ("LF", "UAS", "accuracy", "changed"):
+    for measure in _dev_measures(experiment):
         for unit, length in (("epoch", None), clock):
             lines = _lines(experiment, lambda run, m=measure, u=length: _dev_points(run, m, unit=u))
             if lines:
-                about = {"changed": "Structures that are new since the epoch before"}.get(measure, measure)
+                about = _new(measure) or measure
                 svg = curves(
                     lines,
                     title=f"{about[0].upper()}{about[1:]} on the development data, by {unit}",
                     x_label=unit if length is None else f"{unit} of training",
-                    y_label="sentences, per cent" if measure == "changed" else f"{measure}, per cent",
-                    key=f"{key}-{measure}-{unit}",
+                    y_label="sentences, per cent" if _new(measure) else f"{measure}, per cent",
+                    key=f"{key}-{measure.replace(' ', '-')}-{unit}",
                 )
                 pictures.append(Picture(svg))
     if not pictures:
         return None
-    several = " Bands are standard deviations over seeds." if any(len(s.runs) > 1 for s in experiment.systems) else ""
-    prose = [f"Rest on a name to bring out its curves.{several}"]
-    keys = [(system.name, system.series) for system in experiment.systems]
+    several = any(len(contender.runs) > 1 for contender in experiment.contenders)
+    prose = [
+        f"Rest on a name to bring out its curves.{' Bands are standard deviations over seeds.' if several else ''}"
+    ]
+    keys = [(contender.name, contender.series) for contender in experiment.contenders]
     about = "losses, and scores on the development data, by epoch and by time"
     return Section("Training", prose, pictures, keys=keys, key=f"{key}-training", about=about)
 
 
+def _dev_measures(experiment: Experiment) -> list[str]:
+    """What the scores of the development data are drawn of: what a training of each stage goes by, and what is new."""
+    found: dict[str, None] = {}
+    changes: dict[str, None] = {}
+    for run in experiment.runs:
+        first = {judge.stage: judge.annotation.measures[0] for judge in run.judges}
+        own = development_measures(run.config)
+        found.update(dict.fromkeys(name for name, (s, m) in own.items() if m.name == getattr(first.get(s), "name", "")))
+        changes.update(dict.fromkeys(name for step in run.steps for name in step["dev"] or () if _new(name)))
+    return [*found, *changes]
+
+
+def _new(measure: str) -> str:
+    """What is said of a score that is about what changed; empty if it is about something else."""
+    stage, _, kind = measure.rpartition(" ")
+    if kind != CHANGED:
+        return ""
+    return f"Structures {f'of {stage} ' if stage else ''}that are new since the epoch before"
+
+
 def _lines(experiment: Experiment, points: Callable[[Run], list[tuple[float, float]]]) -> list[Curve]:
     lines = []
-    for system in experiment.systems:
-        series = [found for run in system.runs if (found := points(run))]
+    for contender in experiment.contenders:
+        series = [found for run in contender.runs if (found := points(run))]
         if not series:
             continue
         length = min(len(found) for found in series)  # seeds may stop at different epochs
         x = [statistics.fmean(found[k][0] for found in series) for k in range(length)]
         values = [[found[k][1] for found in series] for k in range(length)]
         spread = [statistics.stdev(v) if len(v) > 1 else 0.0 for v in values]
-        lines.append(Curve(system.name, x, [statistics.fmean(v) for v in values], spread, system.series))
+        lines.append(Curve(contender.name, x, [statistics.fmean(v) for v in values], spread, contender.series))
     return lines
 
 
@@ -301,9 +309,14 @@ def _loss_points(run: Run, task: str, pieces: int = 4) -> list[tuple[float, floa
 
 def _dev_points(run: Run, measure: str, *, unit: float | None) -> list[tuple[float, float]]:
     """The scores of a run by time, in units of so many seconds, or by epoch."""
-    frozen = {"UAS": ("semantics", "classifier"), "LF": ("classifier",)}.get(measure, ())
-    # Where a parser stands still while another is trained on top of it, there is nothing to see.
-    scored = [s for s in run.steps if s["dev"] and measure in s["dev"] and s["phase"] not in frozen]
+    own = development_measures(run.config)
+    stage, changed = own[measure][0] if measure in own else None, changing(run.config)
+
+    def moves(phase: str) -> bool:
+        """Where a stage stands still while another is trained on top of it, there is nothing to see."""
+        return stage is None or phase not in changed or stage in changed[phase]
+
+    scored = [s for s in run.steps if s["dev"] and measure in s["dev"] and moves(s["phase"])]
     if unit is not None:
         return [(s["seconds"] / unit, s["dev"][measure] / 100) for s in scored if s.get("seconds") is not None]
     return [(epoch, step["dev"][measure] / 100) for epoch, step in enumerate(scored, 1)]

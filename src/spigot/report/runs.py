@@ -3,6 +3,7 @@
 import datetime
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,9 @@ import torch
 
 import spigot
 from spigot.evaluation.analysis import analyse
-from spigot.report.accounts import account_markup, with_annotation
+from spigot.report.accounts import account_markup, live_wires
 from spigot.report.analysis_tables import analysis_tables
-from spigot.report.answers import Answers, answers
+from spigot.report.answers import Answers, answers, is_whole
 from spigot.report.explore import explorer, still
 from spigot.report.figure1 import figure1_interactive, figure1_script
 from spigot.report.material import Experiment, Run, experiments, read_run
@@ -27,11 +28,7 @@ from spigot.training import checkpoint
 SENTENCES = 100
 """How many sentences a report shows unless told otherwise."""
 
-_ACCOUNTS, _TRIED = 5, 15  # training sentences whose gradients are shown, of how many
-_TASKS = {
-    "parsing": "semantic dependency parsing with syntactic trees inside",
-    "classification": "sentence classification with structures inside",
-}
+_ACCOUNTS = 5  # training sentences whose gradients are shown, for each wire
 
 
 def report(
@@ -127,7 +124,7 @@ def _sections(
         about=f"every score of every system, with intervals: {', '.join(table.title.lower() for table in tables)}",
     )
     if everyone:
-        baseline = next((k for k, each in enumerate(everyone) if each.system == experiment.baseline), None)
+        baseline = next((k for k, each in enumerate(everyone) if each.contender == experiment.baseline), None)
         if count:
             data[f"{key}-data"] = shown = explorer(everyone, baseline, count, told)
             yield _explorer_section(everyone, baseline, key, name, still(shown))
@@ -140,7 +137,7 @@ def _sections(
     curves = curve_section(experiment, key)
     if curves is not None:
         yield replace(curves, title=f"{name}{curves.title}")
-    speed = speed_section(experiment, {each.system.name: each.pace for each in everyone}, key)
+    speed = speed_section(experiment, {each.contender.name: each.pace for each in everyone}, key)
     yield replace(speed, title=f"{name}{speed.title}")
 
 
@@ -148,25 +145,25 @@ def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[
     """What the first run of each system says about the development data, and why some say nothing."""
     everyone: list[Answers] = []
     notes = []
-    for system in experiment.systems:
-        run = system.first
+    for contender in experiment.contenders:
+        run = contender.first
         gold = run.gold("dev")
         if gold is None:
             notes.append(
-                f"{run.path} has no {run.gold_path('dev').name}, so {system.name} has no part in what follows; write "
-                f"it with spigot train --resume {shlex.quote(str(run.path))}."
+                f"{run.path} has no {run.gold_path('dev').name}, so {contender.name} has no part in what follows; "
+                f"write it with spigot train --resume {shlex.quote(str(run.path))}."
             )
         elif not (run.path / checkpoint.MODEL).exists():
-            notes.append(f"{run.path} has no {checkpoint.MODEL}, so {system.name} has no part in what follows.")
+            notes.append(f"{run.path} has no {checkpoint.MODEL}, so {contender.name} has no part in what follows.")
         elif everyone and [s.forms for s in gold] != [s.forms for s in everyone[0].gold]:
             notes.append(
-                f"{run.gold_path('dev')} has other sentences than {everyone[0].system.first.gold_path('dev')}, so "
-                f"{system.name} has no part in what follows; train both on the same files."
+                f"{run.gold_path('dev')} has other sentences than {everyone[0].contender.first.gold_path('dev')}, so "
+                f"{contender.name} has no part in what follows; train both on the same files."
             )
         else:
-            told(f"parsing with {system.name}")
-            everyone.append(answers(system, checkpoint.load(run.path), gold))
-    several = [system.name for system in experiment.systems if len(system.runs) > 1]
+            told(f"parsing with {contender.name}")
+            everyone.append(answers(contender, checkpoint.load(run.path), gold))
+    several = [contender.name for contender in experiment.contenders if len(contender.runs) > 1]
     if several and everyone:
         notes.append(f"Of {', '.join(several)} the sentences below are those of the first seed.")
     return everyone, notes
@@ -179,60 +176,69 @@ def _analysis_sections(
     for number, each in enumerate(everyone):
         if number == baseline:
             continue
-        told(f"analysis of {each.system.name}")
-        analysis = analyse(each.gold, first.found, each.found, sample=0)
+        told(f"analysis of {each.contender.name}")
+        try:
+            analysis = analyse(each.gold, first.found, each.found, sample=0)
+        except ValueError:  # they have nothing in common that an analysis is about
+            continue
         yield Section(
-            f"{name}What changed: {each.system.name} against {first.system.name}",
-            tables=list(analysis_tables(analysis, first.system.name, each.system.name)),
+            f"{name}What changed: {each.contender.name} against {first.contender.name}",
+            tables=list(analysis_tables(analysis, first.contender.name, each.contender.name)),
             key=f"{key}-changes-{number}",
             about="what differs on the development data, and whether it helped",
         )
 
 
 def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str, name: str, picture: str) -> Section:
-    parsing = everyone[0].parser.config.task == "parsing"
+    first = everyone[0]
+    flips = bool(first.found) and is_whole(first.end, first.found[0])
     markup = (
         environment()
         .get_template("explore.html")
         .render(
             key=f"{key}-data",
-            systems=[each.system.name for each in everyone],
-            baseline="" if baseline is None else everyone[baseline].system.name,
+            systems=[each.contender.name for each in everyone],
+            baseline="" if baseline is None else everyone[baseline].contender.name,
             compared=baseline is not None,
-            against=baseline if baseline is not None and not parsing else "gold",
-            classes=not parsing,
+            against=baseline if baseline is not None and flips else "gold",
+            flips=first.end.noun if flips else "",
             picture=picture,
         )
     )
-    prose = "The semantic graph stands above the words, the tree below them, as far as a system has them."
+    prose = "A graph stands above the words, a tree below them, as far as a system has them; further ones have names."
     about = "development sentences to search, compare and save, as each system sees them"
     return Section(f"{name}Sentences", [prose], markup=markup, key=f"{key}-sentences", about=about)
 
 
 def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Callable[[str], None]) -> Section | None:
-    """What the estimators did in training; of systems that train a structure through the end task."""
+    """What the estimators did in training, wire by wire; of systems that train a structure through its readers."""
     blocks: list[str] = []
-    for each in sorted(everyone, key=lambda each: each.parser.config.system != "spigot"):
-        gold = each.system.first.gold("train")
-        if each.parser.config.is_joint and gold:
-            known = with_annotation(gold, each.parser.config.task, _TRIED)
+    clipped: set[float] = set()
+
+    def projects(each: Answers) -> bool:
+        return any(isinstance(wire.estimator, spigot.Spigot) for wire in live_wires(each.parser).values())
+
+    for each in sorted(everyone, key=projects, reverse=True):
+        gold, wires = each.contender.first.gold("train"), live_wires(each.parser)
+        if wires and gold:
             markup = account_markup(
-                each.parser, each.system.name, known, count=_ACCOUNTS, is_open=not blocks, told=told
+                each.parser, each.contender.name, gold, count=_ACCOUNTS, is_open=not blocks, told=told
             )
             blocks.append(markup)
-    if not blocks:
+            clipped.update(filter(None, (getattr(wire.estimator, "max_norm", None) for wire in wires.values())))
+    if not any(blocks):
         return None
-    configs = [each.parser.config for each in everyone if each.parser.config.is_joint]
-    clipped = sorted({config.estimator.max_norm for config in configs if config.estimator.max_norm is not None})
+    norms = " or ".join(map(str, sorted(clipped)))
     prose = [
         "Training sentences, and what the gradient of the end task's loss does to the structure inside, with the "
-        "trained parameters. A disc is an arc of the structure that went forward (ẑ = 1), a ring one that is not in it "
+        "trained parameters. A disc is a part of the structure that went forward (ẑ = 1), a ring one that is not in it "
         "(ẑ = 0). The cross is where the step of the gradient leads (p\u0302), the diamond what the estimator makes of "
         "it (z\u0303): ste keeps the step, spigot projects it back between 0 and 1, out of the shaded side. What goes "
-        "on to the scores is ẑ − z\u0303."
-        + (f" ∇L is clipped as in training, to a norm of {' or '.join(map(str, clipped))}." if clipped else ""),
-        "In the drawing of the structure, thick arcs with + gain weight under spigot, dashed ones with − lose some.",
+        "on to the scores is ẑ − z\u0303." + (f" ∇L is clipped as in training, to a norm of {norms}." if norms else ""),
+        "In the drawing of the structure, what has a + gains weight under spigot, and what has a − loses some.",
     ]
+    if any(len(live_wires(each.parser)) > 1 for each in everyone):
+        prose.append("A system with several wires has a part for each: the structure that passed, and what came back.")
     about = "to training sentences: the step, the projection, and what went back to the scores"
     return Section(f"{name}What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator", about=about)
 
@@ -251,24 +257,36 @@ def _title(found: Sequence[Experiment]) -> str:
 def _lead(found: Sequence[Experiment]) -> str:
     parts = []
     for experiment in found:
-        names = ", ".join(system.name for system in experiment.systems)
-        runs = sum(len(system.runs) for system in experiment.systems)
-        what = f"{_TASKS[experiment.task]}: {names} ({runs} run{'s' if runs > 1 else ''})."
+        names = ", ".join(contender.name for contender in experiment.contenders)
+        runs = sum(len(contender.runs) for contender in experiment.contenders)
+        what = f"{_about(experiment)}: {names} ({runs} run{'s' if runs > 1 else ''})."
         parts.append(f"{experiment.name}: {what}" if len(found) > 1 else what[0].upper() + what[1:])
     return " ".join(parts)
 
 
+def _about(experiment: Experiment) -> str:
+    """What is found in the end, and on the way there."""
+    judges = [judge for run in experiment.runs for judge in run.judges]
+    inside = dict.fromkeys(judge.annotation.nouns for judge in judges if judge.is_read)
+    beside = dict.fromkeys(j.stage for run in experiment.runs for j in run.judges[1:] if not j.is_read)
+    said = experiment.end.annotation.nouns
+    said += f" with {' and '.join(inside)} inside" if inside else ""
+    return said + (f", beside {' and '.join(beside)}" if beside else "")
+
+
 def _sizes(experiment: Experiment) -> Iterator[str]:
     """How much there was to learn from, and to be judged by."""
-    run = experiment.systems[-1].first
+    run = experiment.contenders[-1].first
+    nouns = {judge.stage: judge.annotation.nouns for judge in run.judges}
+    kinds = Counter(nouns.values())
     trained = []
-    for task in dict.fromkeys(step["task"] for step in run.steps if step["task"] != "pruner"):
+    for task in dict.fromkeys(step["task"] for step in run.steps if step["task"] in nouns):
         by_epoch: dict[tuple[str, int], int] = {}
         for step in run.steps:
             if step["task"] == task:
                 place = step["phase"], step["epoch"]
                 by_epoch[place] = by_epoch.get(place, 0) + step["sentences"]
-        kind = {"syntax": "trees", "semantics": "graphs", "classifier": "classes"}.get(task, task)
+        kind = nouns[task] if kinds[nouns[task]] == 1 else task
         trained.append(f"{max(by_epoch.values()):,} with {kind}")
     if trained:
         yield f"Training sentences in an epoch: {', '.join(trained)}."

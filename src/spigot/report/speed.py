@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from spigot.report.material import Experiment, Run
 from spigot.report.page import Cell, Section, Table, TableRow
-from spigot.report.results import PHASES
+from spigot.report.results import phase_name
 
 
 @dataclass(frozen=True)
@@ -43,21 +43,21 @@ def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) ->
     Example:
         >>> from pathlib import Path
         >>> from spigot.config import Config
-        >>> from spigot.report.material import System
-        >>> experiment = Experiment("dm", (System("spigot", (Run(Path("nowhere"), Config(), {}),), 0),), None)
+        >>> from spigot.report.material import Contender
+        >>> experiment = Experiment("dm", (Contender("spigot", (Run(Path("nowhere"), Config(), {}),), 0),), None)
         >>> section = speed_section(experiment, {"spigot": Pace(10, 150, 0.5)}, "a")
         >>> [cell.text for cell in section.table.rows[0].cells]
         ['–', '0', '–', '–', '20', '300']
     """
     rows, phase_rows = [], []
-    for system in experiment.systems:
-        run = system.first
+    for contender in experiment.contenders:
+        run = contender.first
         steps = run.steps
         whole = Pace(sum(s["sentences"] for s in steps), sum(s["tokens"] for s in steps), run.seconds)
-        now = parsing.get(system.name)
+        now = parsing.get(contender.name)
         duration = Cell("–" if run.seconds is None else _duration(run.seconds))
         cells = [duration, Cell(f"{whole.sentences:,}"), *whole.cells(), *(now.cells() if now else [Cell("–")] * 2)]
-        rows.append(TableRow(system.name, cells, system.series))
+        rows.append(TableRow(contender.name, cells, contender.series))
         for phase, pace in _phases(run).items():
             if pace.seconds is None:  # a training that did not write down when its steps were taken
                 continue
@@ -67,10 +67,10 @@ def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) ->
                 Cell(f"{pace.tokens:,}"),
                 *pace.cells(),
             ]
-            phase_rows.append(TableRow(f"{system.name}: {PHASES.get(phase, phase)}", cells, system.series))
+            phase_rows.append(TableRow(f"{contender.name}: {phase_name(phase)}", cells, contender.series))
     heads = ["", "training time", "sentences", "sentences/s", "tokens/s", "parsing sentences/s", "parsing tokens/s"]
     about = "Training time includes scoring the development data after each epoch."
-    if any(len(system.runs) > 1 for system in experiment.systems):
+    if any(len(contender.runs) > 1 for contender in experiment.contenders):
         about += " Of several seeds, the first."
     if parsing:
         about += " Parsing was timed when this page was made, on the development data, on the machine that made it."

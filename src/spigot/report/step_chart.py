@@ -153,7 +153,7 @@ def _small(x: float, y: float, text: str) -> str:
 
 
 def part_name(told: Account, part: PartAccount, longest: int | None = None) -> str:
-    """A part in words: its arc, or that a word is a predicate.
+    """A part in words: its arc, that a word is a predicate, or what was chosen for a word or for the sentence.
 
     Example:
         >>> from spigot.data.sentence import Sentence
@@ -163,9 +163,11 @@ def part_name(told: Account, part: PartAccount, longest: int | None = None) -> s
     """
     start, end, role = part.part
     forms = tuple(map(visible, told.sentence.forms))
-    name = f"{forms[start - 1] if start else 'root'} → {forms[end - 1]}{f': {role}' if role else ''}"
     if start == end:
-        name = f"{forms[end - 1]} is a predicate"
+        word = forms[end - 1] if end else "the sentence"
+        name = f"{word}: {visible(role)}" if role else f"{word} is a predicate"
+    else:
+        name = f"{forms[start - 1] if start else 'root'} → {forms[end - 1]}{f': {visible(role)}' if role else ''}"
     return name if longest is None else shorten(name, longest)
 
 

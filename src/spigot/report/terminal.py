@@ -1,11 +1,11 @@
 """Drawings in box characters, for terminals."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from spigot.report.arcs import Drawing, DrawnArc, caption
+from spigot.report.drawings import Drawing, DrawnArc, caption, small_text
 from spigot.report.glyphs import clusters, columns, shorten, visible
 from spigot.report.layout import Layout, Line, Metrics, Span, halves, layout
 from spigot.report.marks import Mark
@@ -97,22 +97,27 @@ def text(drawing: Drawing, *, width: int | None = None, colour: bool = False) ->
         raise ValueError(f"width is {width}; it must be at least 1, or None for as wide as it gets.")
     if not drawing.words:
         return ""
-    words, tags = [visible(word) for word in drawing.words], [visible(tag) for tag in drawing.tags]
-    widths = [columns(word) for word in words]
-    if tags:
-        widths = [max(pair) for pair in zip(widths, map(columns, tags), strict=True)]
+    return "\n\n".join(piece for layer in drawing.layers for piece in _layer(layer, width, colour))
+
+
+def _layer(drawing: Drawing, width: int | None, colour: bool) -> Iterator[str]:
+    """The pieces of one drawing without those beneath it."""
+    words = [visible(word) for word in drawing.words]
+    rows = [[_plain(small_text(each)) for each in row] for row in drawing.small]
+    widths = [max(map(columns, of_word)) for of_word in zip(words, *rows, strict=True)]
     placed = layout(widths, _spans(drawing.above), _spans(drawing.below), _METRICS)
     predicates = frozenset(drawing.predicates)
     codes = [_BOLD if number in predicates else "" for number in range(1, len(words) + 1)]
-    texts = [(words, codes), *([(tags, [_DIM] * len(tags))] if tags else [])]
+    texts = [(words, codes)]
+    texts += zip(rows, ([_CODES[each.mark] or _DIM for each in row] for row in drawing.small), strict=True)
     above, below = _drawn(drawing.above, placed.above), _drawn(drawing.below, placed.below)
-    shown = []
     for piece in _pieces((*above, *below), placed, width):
-        rows = _arcs(above, placed.height[0], piece)[::-1]
-        rows += [_texts(strings, styles, placed, piece) for strings, styles in texts]
-        rows += _arcs(below, placed.height[1], piece, below=True)
-        shown.append("\n".join(_line(row, colour) for row in rows))
-    return "\n\n".join(shown)
+        drawn = _arcs(above, placed.height[0], piece)[::-1]
+        drawn += [_texts(strings, styles, placed, piece) for strings, styles in texts]
+        drawn += _arcs(below, placed.height[1], piece, below=True)
+        lines = [_line(row, colour) for row in drawn]
+        upper, lower = ([f"{said}:"] if said else [] for said in drawing.captions)
+        yield "\n".join((*upper, *lines, *lower))
 
 
 def _drawn(arcs: Sequence[DrawnArc], lines: Sequence[Line]) -> list[_Drawn]:
@@ -129,7 +134,11 @@ def _spans(arcs: Iterable[DrawnArc]) -> list[Span]:
 
 
 def _written(arc: DrawnArc) -> str:
-    return caption(arc).replace("\u2009", "")
+    return _plain(caption(arc))
+
+
+def _plain(text: str) -> str:
+    return text.replace("\u2009", "")  # no terminal has thin spaces
 
 
 def _pieces(arcs: Iterable[_Drawn], placed: Layout, width: int | None) -> list[_Piece]:

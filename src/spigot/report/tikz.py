@@ -7,15 +7,16 @@ that has them; a file that does says so in its first line.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from spigot.report.arcs import Drawing, DrawnArc, caption, marks_of
+from spigot.report.drawings import Drawing, DrawnArc, caption, marks_of, small_text
 from spigot.report.glyphs import ems, visible
-from spigot.report.layout import Line, Metrics, Span, layout
+from spigot.report.layout import Layout, Line, Metrics, Span, layout
 from spigot.report.marks import Mark
 
 # In points: sizes of letters, and the measures of arcs.
 _WORD, _TAG, _LABEL = 11.0, 7.5, 8.0
 _METRICS = Metrics(gap=9, port=5.5, spread=8, room=15, widest=170)
 _FIRST, _STEP, _TALLEST = 18.0, 14.0, 400.0
+_ROW = _TAG + 3  # of what is written small under the words
 _LARGEST = 12_000.0  # TeX knows no length beyond 16,383 points
 
 _COLOURS: dict[Mark, str] = {
@@ -132,22 +133,50 @@ def _is_latin(text: str) -> bool:
 
 
 def _picture(drawing: Drawing) -> Iterator[str]:
-    widths = [ems(visible(word)) * _WORD for word in drawing.words]
-    if drawing.tags:
-        widths = [max(width, ems(visible(tag)) * _TAG) for width, tag in zip(widths, drawing.tags, strict=True)]
-    placed = layout(widths, _spans(drawing.above), _spans(drawing.below), _METRICS)
-    scale = min(1.0, _LARGEST / max(placed.width, 1.0))
+    layers = [(layer, _placed(layer)) for layer in drawing.layers]
+    scale = min(1.0, _LARGEST / max(1.0, *(placed.width for _, placed in layers)))
     yield from _opening(drawing, scale)
+    floor = 0.0
+    for number, (layer, placed) in enumerate(layers):
+        upper, lower = (_FIRST + _step(levels) * levels if levels else 0.0 for levels in placed.height)
+        if number:
+            floor -= upper + 3 * _WORD
+            yield rf"  \begin{{scope}}[yshift={floor * scale:.1f}pt]"
+        yield from _layer(layer, placed, scale)
+        if number:
+            yield r"  \end{scope}"
+        floor -= lower + _ROW * len(layer.small)
+    yield r"\end{tikzpicture}"
+
+
+def _placed(drawing: Drawing) -> Layout:
+    widths = [ems(visible(word)) * _WORD for word in drawing.words]
+    for row in drawing.small:
+        widths = [max(width, ems(small_text(each)) * _TAG) for width, each in zip(widths, row, strict=True)]
+    return layout(widths, _spans(drawing.above), _spans(drawing.below), _METRICS)
+
+
+def _layer(drawing: Drawing, placed: Layout, scale: float) -> Iterator[str]:
+    """One drawing without those beneath it."""
     predicates = frozenset(drawing.predicates)
     for number, (word, x) in enumerate(zip(drawing.words, placed.centres, strict=True), 1):
         style = "predicate" if number in predicates else "word"
         yield rf"  \node[{style}] at ({_point(x, 0, scale)}) {{{escape(word or '∅')}}};"
-    for tag, x in zip(drawing.tags, placed.centres, strict=False):
-        yield rf"  \node[tag] at ({_point(x, -_TAG - 2, scale)}) {{{escape(tag)}}};"
+    rows = drawing.small
+    for k, row in enumerate(rows):
+        for each, x in zip(row, placed.centres, strict=True):
+            sign = _SIGNS[each.mark]
+            text = (rf"{sign}\," if sign else "") + escape(each.text)
+            style = "tag" if each.mark == "plain" else f"tag, text=arc{each.mark}"
+            yield rf"  \node[{style}] at ({_point(x, -_TAG - 2 - k * _ROW, scale)}) {{{text}}};"
     upper, lower = placed.height
+    base = -_TAG - 6 - (len(rows) - 1) * _ROW if rows else -5.0
     yield from _side(drawing.above, placed.above, _WORD, _step(upper), scale)
-    yield from _side(drawing.below, placed.below, -_TAG - 6 if drawing.tags else -5.0, -_step(lower), scale)
-    yield r"\end{tikzpicture}"
+    yield from _side(drawing.below, placed.below, base, -_step(lower), scale)
+    far = (_WORD + _FIRST + _step(upper) * upper, base - _FIRST - _step(lower) * lower)
+    for said, y in zip(drawing.captions, far, strict=True):
+        if said:
+            yield rf"  \node[tag, anchor=base west] at ({_point(0, y, scale)}) {{{escape(said)}}};"
 
 
 def _opening(drawing: Drawing, scale: float) -> Iterator[str]:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
+from spigot.annotations import Measure
 from spigot.evaluation import Comparison, Counts, bootstrap, interval
 from spigot.report.dot_chart import Dot, dot_chart
-from spigot.report.material import Experiment, Run, System
+from spigot.report.material import Contender, Experiment, Run
 from spigot.report.page import Picture, Section
-from spigot.report.results import MEASURES, PARTS, SAMPLES, Measure, kept_counts, score
+from spigot.report.results import PARTS, SAMPLES, kept_counts, score
 
 _DRAWS = 10_000  # as `spigot compare` draws, so that both say the same
 _PLACES = {"dev": "on the development data", "test": "on the test set"}
@@ -21,15 +22,15 @@ class Standing:
     """Where a system stands on a set of sentences.
 
     Attributes:
-        system: The system.
+        contender: The system.
         values: What each of its runs scored, between 0 and 1.
 
     Example:
-        >>> Standing(System("spigot", (), 0), (0.5, 0.75)).mean
+        >>> Standing(Contender("spigot", (), 0), (0.5, 0.75)).mean
         0.625
     """
 
-    system: System
+    contender: Contender
     values: tuple[float, ...]
 
     @property
@@ -50,15 +51,15 @@ def verdict(experiment: Experiment, name: str = "") -> Section | None:
 
     Example:
         >>> from pathlib import Path
-        >>> from spigot.config import Config
-        >>> run = Run(Path("runs/dm"), Config(), {"id": {"labelled": {"f1": 0.75}}})
-        >>> verdict(Experiment("dm", (System("spigot", (run,), 0),), None)).title
+        >>> from spigot.config import make_config
+        >>> run = Run(Path("runs/dm"), make_config({}), {"id": {"labelled": {"f1": 0.75}}})
+        >>> verdict(Experiment("dm", (Contender("spigot", (run,), 0),), None)).title
         'spigot scored LF 75.00 in domain.'
     """
     parts = [part for part in experiment.parts if part != "dev"] or experiment.parts
     if not parts:
         return None
-    measure = MEASURES["LF" if experiment.task == "parsing" else "accuracy"]
+    measure = experiment.end.annotation.measures[0]
     ranked = _ranked(experiment, parts[0], measure)
     said = (
         _alone(ranked[0], parts[0], measure) if len(ranked) == 1 else _compared(experiment, ranked, parts[0], measure)
@@ -74,17 +75,19 @@ def verdict(experiment: Experiment, name: str = "") -> Section | None:
 def _ranked(experiment: Experiment, part: str, measure: Measure) -> list[Standing]:
     """The systems that were judged by a set of sentences, the best first."""
     found = [
-        Standing(system, tuple(score(run, part, measure) for run in system.runs if part in run.scores))
-        for system in experiment.systems
+        Standing(
+            contender, tuple(score(run, part, run.judges[0], measure) for run in contender.runs if part in run.scores)
+        )
+        for contender in experiment.contenders
     ]
     return sorted((standing for standing in found if standing.values), key=lambda standing: -standing.mean)
 
 
 def _alone(only: Standing, part: str, measure: Measure) -> list[str]:
-    headline = f"{only.system.name} scored {measure.name} {100 * only.mean:.2f} {_place(part)}."
-    counts = _pooled(only.system.runs, part, measure)
+    headline = f"{only.contender.name} scored {measure.name} {100 * only.mean:.2f} {_place(part)}."
+    counts = _pooled(only.contender.runs, part, measure)
     if counts is None:
-        return [headline, _unknown(only.system.first, part)]
+        return [headline, _unknown(only.contender.first, part)]
     around = interval(counts, samples=_DRAWS)
     evidence = (
         f"The 95\u00a0% interval, by the bootstrap over {len(counts):,} sentences, is {100 * around.low:.1f} to "
@@ -96,15 +99,17 @@ def _alone(only: Standing, part: str, measure: Measure) -> list[str]:
 def _compared(experiment: Experiment, ranked: Sequence[Standing], part: str, measure: Measure) -> list[str]:
     best, second = ranked[:2]
     value, other = (f"{100 * standing.mean:.2f}" for standing in (best, second))
-    names, place = (best.system.name, second.system.name), _place(part)
+    names, place = (best.contender.name, second.contender.name), _place(part)
     if value == other:
-        level = [standing.system.name for standing in ranked if f"{100 * standing.mean:.2f}" == value]
+        level = [standing.contender.name for standing in ranked if f"{100 * standing.mean:.2f}" == value]
         return [f"{_listed(level)} are level {place}: {measure.name} {value}."]
     found = _difference(best, second, part, measure)
     start = f"{names[0]} is best {place}: {measure.name} {value}"
     if found is None:
         lead = f"{100 * (best.mean - second.mean):.2f}"
-        missing = (run for each in (best, second) for run in each.system.runs if _pooled([run], part, measure) is None)
+        missing = (
+            run for each in (best, second) for run in each.contender.runs if _pooled([run], part, measure) is None
+        )
         run = next(missing, None)
         why = "They were not judged by the same sentences." if run is None else _unknown(run, part)
         return [f"{start}, {lead} above {names[1]}; whether by chance is not known.", why]
@@ -122,7 +127,7 @@ def _compared(experiment: Experiment, ranked: Sequence[Standing], part: str, mea
 
 def _baseline(experiment: Experiment, ranked: Sequence[Standing], part: str, measure: Measure) -> Iterator[str]:
     """How the best stands to the system that the others are compared with, if that is neither of the first two."""
-    base = next((standing for standing in ranked[2:] if standing.system == experiment.baseline), None)
+    base = next((standing for standing in ranked[2:] if standing.contender == experiment.baseline), None)
     found = None if base is None else _difference(ranked[0], base, part, measure)
     if base is not None and found is not None:
         sure = "beyond chance" if found.low > 0 else "may be chance"
@@ -132,20 +137,20 @@ def _baseline(experiment: Experiment, ranked: Sequence[Standing], part: str, mea
 def _against(one: Standing, other: Standing, found: Comparison, measure: Measure) -> str:
     low, high = (f"{100 * value:+.2f}".replace("-", "−") for value in (found.low, found.high))
     return (
-        f"{one.system.name} against {other.system.name}, {measure.name} difference "
+        f"{one.contender.name} against {other.contender.name}, {measure.name} difference "
         f"{100 * found.difference:+.2f}, 95\u00a0% interval {low} to {high}, p {found.p:.4f}"
     ).replace(" -", " −")
 
 
 def _difference(one: Standing, other: Standing, part: str, measure: Measure) -> Comparison | None:
     """How much better one system is: over the seeds that both have, or else their first runs."""
-    seeds = {run.config.seed for run in one.system.runs} & {run.config.seed for run in other.system.runs}
+    seeds = {run.config.seed for run in one.contender.runs} & {run.config.seed for run in other.contender.runs}
     sides = [
-        [run for run in standing.system.runs if run.config.seed in seeds] if seeds else [standing.system.first]
+        [run for run in standing.contender.runs if run.config.seed in seeds] if seeds else [standing.contender.first]
         for standing in (one, other)
     ]
     if len(sides[0]) != len(sides[1]):
-        sides = [[standing.system.first] for standing in (one, other)]
+        sides = [[standing.contender.first] for standing in (one, other)]
     counts = [_pooled(side, part, measure) for side in sides]
     if counts[0] is None or counts[1] is None:
         return None
@@ -158,7 +163,9 @@ def _difference(one: Standing, other: Standing, part: str, measure: Measure) -> 
 def _pooled(runs: Sequence[Run], part: str, measure: Measure) -> Counts | None:
     """The counts of all runs together; `None` if any did not keep its sentences."""
     judged = [run for run in runs if part in run.scores]
-    counts = [kept_counts(run, part, measure, score(run, part, measure)) for run in judged]
+    counts = [
+        kept_counts(run, part, run.judges[0], measure, score(run, part, run.judges[0], measure)) for run in judged
+    ]
     known = [each for each in counts if each is not None]
     if not known or len(known) < len(counts) or len({len(each) for each in known}) > 1:
         return None
@@ -167,16 +174,16 @@ def _pooled(runs: Sequence[Run], part: str, measure: Measure) -> Counts | None:
 
 def _picture(ranked: Sequence[Standing], part: str, measure: Measure) -> Picture:
     dots = []
-    for standing in sorted(ranked, key=lambda standing: standing.system.series):  # as in the tables
-        counts = _pooled(standing.system.runs, part, measure)
+    for standing in sorted(ranked, key=lambda standing: standing.contender.series):  # as in the tables
+        counts = _pooled(standing.contender.runs, part, measure)
         around = None if counts is None else interval(counts, samples=SAMPLES)
         dots.append(
             Dot(
-                standing.system.name,
+                standing.contender.name,
                 100 * standing.mean,
                 None if around is None else 100 * around.low,
                 None if around is None else 100 * around.high,
-                standing.system.series,
+                standing.contender.series,
                 tuple(100 * value for value in standing.values),
             )
         )
@@ -193,7 +200,7 @@ def _picture(ranked: Sequence[Standing], part: str, measure: Measure) -> Picture
 
 
 def _caveats(experiment: Experiment) -> Iterator[str]:
-    runs = [len(system.runs) for system in experiment.systems]
+    runs = [len(contender.runs) for contender in experiment.contenders]
     if max(runs) == 1:
         several = "Each system was trained once; another seed moves its numbers too."
         yield several if len(runs) > 1 else "It was trained once; another seed moves its numbers too."
@@ -211,7 +218,7 @@ def _unknown(run: Run, part: str) -> str:
 
 
 def _sentences(standing: Standing, part: str) -> str:
-    gold = standing.system.first.gold(part)
+    gold = standing.contender.first.gold(part)
     return f"{len(gold):,} sentences" if gold else "sentences"
 
 

@@ -4,6 +4,6 @@ from spigot.serve.api import Api
 from spigot.serve.batching import Batcher, Busy
 from spigot.serve.query import Limits, Refused
 from spigot.serve.server import Server
-from spigot.serve.systems import System, open_systems
+from spigot.serve.systems import Served, open_systems
 
-__all__ = ["Api", "Batcher", "Busy", "Limits", "Refused", "Server", "System", "open_systems"]
+__all__ = ["Api", "Batcher", "Busy", "Limits", "Refused", "Served", "Server", "open_systems"]

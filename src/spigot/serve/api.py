@@ -1,21 +1,22 @@
 """The answers of the JSON interface, without the network around them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import spigot
+from spigot.annotations.graphs import TOP
 from spigot.data.sentence import Arc, Sentence
-from spigot.data.vocab import TOP
-from spigot.models.constraints import Constraints
-from spigot.models.inspection import Inspection
+from spigot.models import Constraints, Inspection
 from spigot.serve.answers import draw, draw_pair, plain
 from spigot.serve.batching import Batcher, Busy
 from spigot.serve.examples import best_first
 from spigot.serve.query import CONSTRAINTS, Limits, Query, Refused, read_query
-from spigot.serve.systems import About, System
+from spigot.serve.systems import Served
 
 _EXAMPLES = 4  # texts that a page offers to begin with
+_FREE = ("heads", "graph", "label", "probabilities", "annotations")
+"""What is said of an answer without constraints."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +40,19 @@ class Api:
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Graph
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import JointParser
-        >>> from spigot.models.parser import Parser
-        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))])
-        >>> config = make_config({"data": {"tags": "columns"}})
-        >>> with Api([System("rain", Parser(config, vocab, JointParser(config, vocab)))]) as api:
+        >>> from spigot.models import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
+        >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
+        >>> with Api([Served("rain", parser)]) as api:
         ...     answer = api.parse({"words": ["Rain", "fell"], "constraints": {"heads": [[1, 2]]}})
         >>> answer["sentences"][0]["answers"][0]["heads"]
         [2, 0]
     """
 
-    def __init__(self, systems: Sequence[System], limits: Limits = Limits(), *, together: bool = True) -> None:
+    def __init__(self, systems: Sequence[Served], limits: Limits = Limits(), *, together: bool = True) -> None:
         self.limits = limits
         self._beginnings: list[str] | None = None
         self._systems = {system.name: system for system in systems}
-        self._about: dict[str, About] = {system.name: system.about for system in systems}
         self._conventions = {system.name: system.conventions for system in systems}
         for system in systems:
             system.parser.model.eval()
@@ -72,7 +70,7 @@ class Api:
         systems = [{**system.plain(), "examples": self._examples(system)} for system in self._systems.values()]
         return {"systems": systems, "limits": limits}
 
-    def _examples(self, system: System) -> list[str]:
+    def _examples(self, system: Served) -> list[str]:
         """Texts to begin with. Of the first system, those first that tell it from the second one."""
         first, *others = self._systems.values()
         if system is not first:
@@ -89,7 +87,7 @@ class Api:
                 return [known.text for known in first.known[:_EXAMPLES]]
             size = len(first.known)
             answers = [found[start : start + size] for start in range(0, len(found), size or 1)]
-            self._beginnings = [known.text for known in best_first(first.known, answers)[:_EXAMPLES]]
+            self._beginnings = [known.text for known in best_first(first.known, answers, first.annotations)[:_EXAMPLES]]
         return self._beginnings
 
     def health(self) -> dict[str, Any]:
@@ -159,16 +157,16 @@ class Api:
 
     def _constraints(self, query: Query, name: str) -> list[tuple[Constraints | None, list[str]]]:
         """For each sentence the constraints that this system has a place for, and which kinds it has none for."""
-        about = self._about[name]
+        system = self._systems[name]
         found: list[tuple[Constraints | None, list[str]]] = []
         for sentence, constraints in zip(query.sentences, query.constraints, strict=True):
             if constraints is None:
                 found.append((None, []))
                 continue
-            _check_places(constraints, [self._about[other] for other in query.systems])
-            kept = _fitting(constraints, about)
+            _check_places(constraints, [self._systems[other] for other in query.systems])
+            kept = _fitting(constraints, system)
             try:
-                kept.check(len(sentence), about.roles)
+                kept.check(len(sentence), system.about.roles)
             except ValueError as error:
                 raise Refused(422, str(error)) from None
             ignored = [field for field in CONSTRAINTS if getattr(kept, field) != getattr(constraints, field)]
@@ -185,21 +183,29 @@ class Api:
         standalone = query.draw == "file"
         answers = []
         for s, name in enumerate(query.systems):
-            classes, free = self._about[name].classes, found.get((k, s, False))
-            answer = {"system": name, **plain(found[k, s, True], classes, top=query.top), "ignored": wanted[s][k][1]}
+            mine, free, given = found[k, s, True], found.get((k, s, False)), self._systems[name].annotations
+            answer = {"system": name, **plain(mine, given, top=query.top), "ignored": wanted[s][k][1]}
             if query.draw != "no":
-                demands = wanted[s][k][0]
-                answer["svg"] = draw(found[k, s, True], free=free, constraints=demands, standalone=standalone)
+                answer["svg"] = draw(mine, given, free=free, constraints=wanted[s][k][0], standalone=standalone)
+            if query.draw == "page":
+                answer["passed"] = self._passed(self._systems[name], mine)
             if free is not None:
-                without = plain(free, classes)
-                answer["free"] = {field: without[field] for field in ("heads", "graph", "label", "probabilities")}
+                without = plain(free, given)
+                answer["free"] = {field: without[field] for field in _FREE}
             answers.append(answer)
         whole: dict[str, Any] = {"forms": list(query.sentences[k].forms), "answers": answers}
         if query.draw != "no" and len(query.systems) == 2:
             demands = (wanted[0][k][0], wanted[1][k][0])
             pair = found[k, 0, True], found[k, 1, True]
-            whole["compare"] = draw_pair(*pair, constraints=demands, standalone=standalone)
+            given = {a.name: a for name in query.systems for a in self._systems[name].annotations}
+            whole["compare"] = draw_pair(*pair, list(given.values()), constraints=demands, standalone=standalone)
         return whole
+
+    def _passed(self, system: Served, found: Inspection) -> dict[str, str]:
+        """A drawing of the structure that passed each wire, by the wire's name."""
+        by_name = {annotation.name: annotation for annotation in system.annotations}
+        passed = ((wire.name, by_name.get(wire.annotation)) for wire in system.about.wires)
+        return {name: draw(found, [annotation]) for name, annotation in passed if annotation is not None}
 
 
 def _cost(length: int) -> int:
@@ -207,39 +213,38 @@ def _cost(length: int) -> int:
     return length + 2 + length**3 // 8000
 
 
-def _fitting(constraints: Constraints, about: About) -> Constraints:
+def _fitting(constraints: Constraints, system: Served) -> Constraints:
     """Without what is about structures or roles that the system does not have."""
+    kept = {kind: alone for kind, alone in constraints.by_kind().items() if kind in system.held}
 
     def known(arcs: Sequence[Arc]) -> tuple[Arc, ...]:
-        if "graph" not in about.constrains:
-            return ()
-        return tuple(arc for arc in arcs if arc.role in ("", TOP) or arc.role in about.roles)
+        return tuple(arc for arc in arcs if arc.role in ("", TOP) or arc.role in system.about.roles)
 
-    has_trees = "heads" in about.constrains
-    return replace(
-        constraints,
-        heads=constraints.heads if has_trees else (),
-        not_heads=constraints.not_heads if has_trees else (),
-        arcs=known(constraints.arcs),
-        not_arcs=known(constraints.not_arcs),
+    def all_of_them(field: str) -> tuple[Any, ...]:
+        return tuple(each for alone in kept.values() for each in getattr(alone, field))
+
+    return Constraints(
+        heads=all_of_them("heads"),
+        not_heads=all_of_them("not_heads"),
+        arcs=known(all_of_them("arcs")),
+        not_arcs=known(all_of_them("not_arcs")),
     )
 
 
-def _check_places(constraints: Constraints, systems: Sequence[About]) -> None:
+def _check_places(constraints: Constraints, systems: Sequence[Served]) -> None:
     """Every constraint must mean something to one of the systems at least."""
-    kept = [_fitting(constraints, about) for about in systems]
-    names = " and ".join(about.name for about in systems)
+    kept = [_fitting(constraints, system) for system in systems]
+    names = " and ".join(system.name for system in systems)
     have = "have" if len(systems) > 1 else "has"
-    for field in CONSTRAINTS:
-        for wanted in getattr(constraints, field):
-            if any(wanted in getattr(fitting, field) for fitting in kept):
-                continue
-            if not isinstance(wanted, Arc):
-                what = "no syntactic parser, so heads can neither be forced nor forbidden; leave them out"
-            elif not any("graph" in about.constrains for about in systems):
-                what = "no semantic parser, so arcs can neither be forced nor forbidden; leave them out"
-            else:
-                known = sorted({role for about in systems for role in about.roles})
-                what = f"no role {wanted.role[:40]!r}; there are {', '.join(known[:12])}"
-                what += f" and {len(known) - 12} more" if len(known) > 12 else ""
-            raise Refused(422, f"{names} {have} {what}.")
+    for kind, alone in constraints.by_kind().items():
+        for field in CONSTRAINTS:
+            for wanted in getattr(alone, field):
+                if any(wanted in getattr(fitting, field) for fitting in kept):
+                    continue
+                if not any(kind in system.held for system in systems):
+                    what = f"no {kind} of which parts can be forced or forbidden; leave {field} out"
+                else:
+                    known = sorted({role for system in systems for role in system.about.roles})
+                    what = f"no role {wanted[-1][:40]!r}; there are {', '.join(known[:12])}"
+                    what += f" and {len(known) - 12} more" if len(known) > 12 else ""
+                raise Refused(422, f"{names} {have} {what}.")

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spigot.data.conventions import Conventions
+from spigot.annotations import AbstractAnnotation
+from spigot.corpora.synthetic import synthetic
 from spigot.data.formats import read
-from spigot.data.raw import sentences
 from spigot.data.sentence import Sentence
-from spigot.data.synthetic import synthetic
+from spigot.data.text.conventions import Conventions
+from spigot.data.text.raw import sentences
 from spigot.data.vocab import Vocab
 
 POOL = 12
@@ -85,36 +86,34 @@ def _as_text(found: Iterator[Sentence], conventions: Conventions) -> Iterator[Kn
                 break
 
 
-def best_first(pool: Sequence[Known], answers: Sequence[Sequence[Sentence]]) -> list[Known]:
+def best_first(
+    pool: Sequence[Known], answers: Sequence[Sequence[Sentence]], annotations: Sequence[AbstractAnnotation]
+) -> list[Known]:
     """The sentences of a pool, the most telling first: one that a system has right, and in which two systems differ.
 
     Args:
         pool: Sentences to choose from.
         answers: What each system says about each of them.
+        annotations: By what they are compared.
 
     Example:
+        >>> from spigot.annotations import Trees
         >>> right, wrong = Sentence(("Rain", "fell"), heads=(2, 0)), Sentence(("Rain", "fell"), heads=(0, 1))
         >>> pool = [Known("Rain fell", right), Known("rain fell", right)]
-        >>> [known.text for known in best_first(pool, [[right, right], [right, wrong]])]
+        >>> [known.text for known in best_first(pool, [[right, right], [right, wrong]], [Trees()])]
         ['rain fell', 'Rain fell']
     """
 
     def order(k: int) -> tuple[bool, int, int]:
         mine = [answer[k] for answer in answers]
-        apart = _differences(mine[0], mine[1]) if len(mine) > 1 else 0
-        wrong = min((_differences(pool[k].sentence, each) for each in mine), default=0)
+        apart = _differences(mine[0], mine[1], annotations) if len(mine) > 1 else 0
+        wrong = min((_differences(pool[k].sentence, each, annotations) for each in mine), default=0)
         return len(mine) > 1 and not apart, wrong, apart
 
     return [pool[k] for k in sorted(range(len(pool)), key=order)]
 
 
-def _differences(one: Sentence, other: Sentence) -> int:
+def _differences(one: Sentence, other: Sentence, annotations: Sequence[AbstractAnnotation]) -> int:
     """In how many heads, arcs and classes two analyses differ; what one of them lacks is not compared."""
-    count = 0
-    if one.heads is not None and other.heads is not None:
-        count += sum(a != b for a, b in zip(one.heads, other.heads, strict=True))
-    if one.graph is not None and other.graph is not None:
-        count += len(set(one.graph.arcs) ^ set(other.graph.arcs)) + len(set(one.graph.tops) ^ set(other.graph.tops))
-    if one.label is not None and other.label is not None:
-        count += one.label != other.label
-    return count
+    pairs = ((annotation.drawn(one), annotation.drawn(other)) for annotation in annotations)
+    return sum(len(mine.parts ^ theirs.parts) for mine, theirs in pairs if mine is not None and theirs is not None)

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spigot.data.conventions import Conventions
 from spigot.data.sentence import Arc, Sentence
-from spigot.models.constraints import Constraints
+from spigot.data.text.conventions import Conventions
+from spigot.models import Constraints
 
 Draw = Literal["no", "page", "file"]
 _KEYS = ("text", "words", "tags", "systems", "constraints", "top", "draw")

@@ -14,7 +14,7 @@ from spigot.serve.api import Api
 from spigot.serve.handler import Handler, as_json, is_loopback
 from spigot.serve.query import Limits
 from spigot.serve.resources import resources
-from spigot.serve.systems import System
+from spigot.serve.systems import Served
 
 
 class Server(ThreadingHTTPServer):
@@ -46,7 +46,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(
         self,
-        systems: Sequence[System],
+        systems: Sequence[Served],
         host: str = "127.0.0.1",
         port: int = 8000,
         limits: Limits = Limits(),

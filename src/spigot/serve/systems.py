@@ -6,13 +6,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from spigot.config import Config
-from spigot.data.conventions import Conventions
-from spigot.data.sentence import Sentence
-from spigot.models.constraints import Constraints, Infeasible
-from spigot.models.inspection import Inspection, inspect
-from spigot.models.parser import Parser
+from spigot.annotations import AbstractAnnotation
+from spigot.data.sentence import Arc, Sentence
+from spigot.data.text.conventions import Conventions
+from spigot.interface import ESTIMATORS
+from spigot.models import Constraints, Infeasible, Inspection, Parser, Wire, inspect
+from spigot.report.drawings import ABOVE, BELOW
 from spigot.serve.examples import Known, known_sentences
+from spigot.stages.stage import AbstractStage
 from spigot.training import load
 
 _MOODS = {
@@ -22,6 +23,33 @@ _MOODS = {
 }
 """What the classes of sentiment corpora are called, by how many there are."""
 
+_SOME = Constraints(heads=((1, 0),), arcs=(Arc(0, 1, ""),)).by_kind()
+_SIDES = {"trees": BELOW, "graphs": ABOVE}
+"""Of each kind of constraint an example, and on which side of a drawing its parts stand."""
+
+
+@dataclass(frozen=True)
+class AboutWire:
+    """What a wire of a system is, in plain values.
+
+    Attributes:
+        name: What it is called.
+        annotation: What passes it.
+        noun: What one of these is called.
+        estimator: What comes back by it, as configurations call it.
+        hard: Whether it is one structure that passes, and not a mixture of which it is the best.
+
+    Example:
+        >>> AboutWire("syntax -> semantics", "heads", "tree", "spigot", hard=True).noun
+        'tree'
+    """
+
+    name: str
+    annotation: str
+    noun: str
+    estimator: str
+    hard: bool
+
 
 @dataclass(frozen=True)
 class About:
@@ -30,18 +58,21 @@ class About:
     Attributes:
         name: How requests call it.
         title: What it was trained as.
-        task: `parsing` or `classification`.
+        task: The experiment that it comes from, if that has a name.
         system: How it was trained, e.g. `spigot`.
-        gives: What it finds: `heads`, `graph`, `label`.
+        gives: What it finds, by the names of the annotations: `heads`, `graph`, `label`.
+        called: What each of these is called.
         constrains: Of which of these the parts can be forced and forbidden.
-        roles: The roles of its graphs.
+        holds: The same by the side of a drawing that it stands on.
+        roles: The roles of the graphs whose arcs can be.
         classes: Its classes, in the order of the probabilities.
         class_names: What to call them.
+        wires: How its stages read each other.
         tagger: Whether it finds the tags it needs by itself.
 
     Example:
-        >>> About("rain", "tiny", "parsing", "spigot", ("graph",), ("graph",), ("ARG1",), (), (), True).gives
-        ('graph',)
+        >>> About("rain", "", "", "ste", ("mood",), {"mood": "class"}, (), {}, (), (), (), (), True).called["mood"]
+        'class'
     """
 
     name: str
@@ -49,15 +80,18 @@ class About:
     task: str
     system: str
     gives: tuple[str, ...]
+    called: dict[str, str]
     constrains: tuple[str, ...]
+    holds: dict[str, str]
     roles: tuple[str, ...]
     classes: tuple[int, ...]
     class_names: tuple[str, ...]
+    wires: tuple[AboutWire, ...]
     tagger: bool
 
 
 @dataclass(frozen=True)
-class System:
+class Served:
     """A trained system that answers requests.
 
     Attributes:
@@ -68,12 +102,11 @@ class System:
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph, Sentence
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import JointParser
-        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))])
-        >>> config = make_config({"data": {"tags": "columns"}})
-        >>> System("rain", Parser(config, vocab, JointParser(config, vocab))).about.gives
-        ('heads', 'graph')
+        >>> from spigot.models import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
+        >>> served = Served("rain", fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}))
+        >>> served.about.gives, [wire.name for wire in served.about.wires]
+        (('heads', 'graph'), ['syntax -> semantics'])
     """
 
     name: str
@@ -91,22 +124,61 @@ class System:
         return self.parser.conventions
 
     @cached_property
+    def annotations(self) -> list[AbstractAnnotation]:
+        """All that it gives, in the order of its stages, but first what can be forced: it must stand in its place."""
+        held = [stage.annotation for stage in self.held.values()]
+        every = (*held, *self.parser.model.annotations.values())
+        return list({a.name: a for a in every if a.name in self.parser.gives}.values())
+
+    @cached_property
+    def held(self) -> dict[str, AbstractStage]:
+        """The stage whose structures each kind of constraint is about; none where several stages could be meant."""
+        stages = [stage for stage in self.parser.model.stages.values() if stage.learns]
+        found = {kind: [stage for stage in stages if stage.is_concerned(some)] for kind, some in _SOME.items()}
+        return {kind: concerned[0] for kind, concerned in found.items() if len(concerned) == 1}
+
+    @property
+    def wires(self) -> list[Wire]:
+        """How its stages read each other."""
+        return list(self.parser.model.all_wires())
+
+    @cached_property
     def about(self) -> About:
         """What it is."""
-        config, vocab, model = self.parser.config, self.parser.vocab, self.parser.model
-        classifies = self.parser.classifies
+        config, stages = self.parser.config, self.parser.model.stages
+        usual = (stage for stage in stages.values() if stage.annotation.is_usual)
+        chooser = next((stage for stage in usual if stage.annotation.shares), None)
+        roles = (getattr(stage.annotation, "roles", ()) for stage in self.held.values())
         return About(
             name=self.name,
             title=config.name,
             task=config.task,
             system=config.system,
             gives=self.parser.gives,
-            constrains=tuple(field for field in self.parser.finds if field != "label"),
-            roles=vocab.roles if model.semantics is not None else (),
-            classes=vocab.classes if classifies else (),
-            class_names=_class_names(config, vocab.classes) if classifies else (),
+            called={a.name: a.called for a in self.annotations},
+            constrains=tuple(stage.annotation.name for stage in self.held.values()),
+            holds={_SIDES[kind]: stage.annotation.name for kind, stage in self.held.items()},
+            roles=next(filter(None, roles), ()),
+            classes=() if chooser is None else chooser.annotation.options,
+            class_names=() if chooser is None else self._class_names(chooser),
+            wires=tuple(
+                AboutWire(
+                    wire.name,
+                    stages[wire.source].annotation.name,
+                    stages[wire.source].annotation.called,
+                    ESTIMATORS.name_of(type(wire.estimator)),
+                    wire.estimator.hard,
+                )
+                for wire in self.wires
+            ),
             tagger=not self.parser.misses_tags,
         )
+
+    def _class_names(self, chooser: AbstractStage) -> tuple[str, ...]:
+        config, classes = self.parser.config, chooser.annotation.options
+        files = config.data.sets.get(config.data_of(chooser.name))
+        moods = config.data.source == "synthetic" or (files is not None and files.format.startswith("sst"))
+        return _MOODS[len(classes)] if moods and len(classes) in _MOODS else tuple(map(str, classes))
 
     def plain(self) -> dict[str, Any]:
         """What it is, for JSON."""
@@ -128,7 +200,7 @@ class System:
         return inspect(self.parser, sentences, constraints, top=top, plain=True, errors="return")
 
 
-def open_systems(runs: Sequence[Path]) -> Iterator[System]:
+def open_systems(runs: Sequence[Path]) -> Iterator[Served]:
     """Load runs, each under a name of its own: that of its folder, with more of its path if two are called the same.
 
     Args:
@@ -153,8 +225,10 @@ def open_systems(runs: Sequence[Path]) -> Iterator[System]:
     for name, run in zip(_names(places), runs, strict=True):
         parser = load(run)
         if parser.reads_gold:
-            raise ValueError(f"{run} reads the right trees, and text has none; serve a run that finds its own.")
-        yield System(name, parser, run)
+            read = [a.nouns for a in parser.model.annotations.values() if a.name in parser.reads_gold]
+            nouns = " and ".join(dict.fromkeys(read))
+            raise ValueError(f"{run} reads the right {nouns}, and text has none; serve a run that finds its own.")
+        yield Served(name, parser, run)
 
 
 def _names(places: Sequence[Path]) -> list[str]:
@@ -164,11 +238,3 @@ def _names(places: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [str(place) for place in places]
-
-
-def _class_names(config: Config, classes: Sequence[int]) -> tuple[str, ...]:
-    data = config.data
-    moods = data.source == "synthetic" or data.labels.format.startswith("sst")
-    if moods and len(classes) in _MOODS:
-        return _MOODS[len(classes)]
-    return tuple(map(str, classes))

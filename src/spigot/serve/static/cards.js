@@ -3,8 +3,6 @@
 import { described } from "/constraints.js";
 import { find, make, percent, signed } from "/dom.js";
 
-const GIVES = { heads: "tree", graph: "graph", label: "class" };
-
 /** The card of a sentence. `actions` has `select(arc or word, element)`, `release(constraint)`, `save(panel)`. */
 export function card(sentence, index, page, actions) {
   const held = page.constraints.filter((one) => one.sentence === index);
@@ -34,15 +32,48 @@ function overlay(sentence, context) {
 
 function panel(answer, svg, context) {
   const about = context.page.systems.find((system) => system.name === answer.system);
-  const gives = about.gives.map((field) => GIVES[field]).join(", ") || "nothing";
+  const gives = about.gives.map((name) => about.called[name] ?? name).join(", ") || "nothing";
   return make("section", { class: "panel", "data-system": answer.system },
     make("header", {},
       make("h3", {}, answer.system, make("small", {}, `${about.system} · ${gives}`)),
       saver(context.index, context.k, context.actions)),
     drawing(svg, answer, context),
     answer.probabilities ? classes(answer, about) : null,
+    ...notes(answer, about),
+    passed(answer, about, context.page),
     answer.ignored.length ? make("p", { class: "ignored" }, "Some of the constraints mean nothing to this system and are not used here.") : null,
     about.tagger ? null : make("p", { class: "ignored" }, "This system was trained with tags from files and has no tagger, so it reads text without tags."));
+}
+
+/** A line for each annotation that says something about the whole sentence, under a name of its own. */
+function notes(answer, about) {
+  const said = Object.entries(answer.annotations).filter(([, one]) => one.note);
+  return said.map(([name, one]) => {
+    const sure = one.probabilities ? Math.max(...Object.values(one.probabilities)) : null;
+    const before = answer.free?.annotations?.[name]?.note;
+    const changed = before && before !== one.note ? ` (without constraints: ${before})` : "";
+    return make("p", { class: "said", "data-annotation": name }, `${one.note}${sure === null ? "" : `, ${percent(sure)}`}${changed}`);
+  });
+}
+
+/** What passed each wire: the structure that one stage found and the next one read. */
+function passed(answer, about, page) {
+  const wires = about.wires.filter((wire) => answer.passed?.[wire.name]);
+  if (!wires.length) return null;
+  const part = (wire) => {
+    const holder = make("div", { class: "picture" });
+    holder.innerHTML = answer.passed[wire.name]; // see `drawing`
+    const mixed = wire.hard ? "" : "; the reader sees a mixture, of which this is the best one";
+    return make("div", { class: "wire", "data-wire": wire.name },
+      make("h4", {}, wire.name.replace("->", "→"), make("small", {}, `${wire.noun} · ${wire.estimator}${mixed}`)), holder);
+  };
+  const inside = make("div", {});
+  const toggle = (event) => {
+    page.unfolded = event.target.open; // and stays so while the text is edited
+    inside.replaceChildren(...(page.unfolded ? wires.map(part) : []));
+  };
+  return make("details", { class: "passed", open: page.unfolded, ontoggle: toggle },
+    make("summary", {}, `What passed the wire${wires.length > 1 ? "s" : ""}`), inside);
 }
 
 function saver(index, which, actions) {
@@ -86,8 +117,8 @@ function onSelect(element, action) {
 /** The arc that an element draws. */
 export function arcOf(element, sentence) {
   const { side, start, end, label } = element.dataset;
-  const isTop = side === "above" && start === "0";
-  return { sentence, side, start: Number(start), end: Number(end), role: side === "above" && !isTop ? label ?? "" : "" };
+  const isTop = side !== "below" && start === "0";
+  return { sentence, side, start: Number(start), end: Number(end), role: side !== "below" && !isTop ? label ?? "" : "" };
 }
 
 /** All that is forced, and all that is forbidden, whether the drawing has it or not. */

@@ -53,8 +53,8 @@ export function arcMenu(arc, answer, element, page, actions) {
   const isTop = !isTree && arc.start === 0;
   const title = isTop ? `top: ${to}` : `${from} → ${to}${arc.role ? `: ${arc.role}` : ""}`;
   const note = (find("title", element)?.textContent ?? "").split("\n").slice(1).join("; "); // its first line is the title
-  if (!about.constrains.includes(isTree ? "heads" : "graph")) {
-    open(element, make("h4", { id: "menu-title" }, title), make("p", {}, "This system is given its structure, so nothing can be forced here."), button("Close", closeMenu));
+  if (!about.holds[arc.side]) { // it follows a rule, or there are several that might be meant
+    open(element, make("h4", { id: "menu-title" }, title), note ? make("p", {}, note) : null, make("p", {}, "Nothing of this structure can be forced or forbidden."), button("Close", closeMenu));
     return;
   }
   const held = standing(page.constraints, arc);
@@ -79,7 +79,7 @@ export function wordMenu(sentence, place, answer, element, page, actions) {
   const facts = [answer.tags?.[place - 1], answer.lemmas?.[place - 1]].filter(Boolean).join(" · ");
   const parts = [make("h4", { id: "menu-title" }, form), facts ? make("p", {}, facts) : null];
   const heads = answer.next_heads?.[place - 1] ?? [];
-  if (heads.length && about.constrains.includes("heads")) {
+  if (heads.length && about.holds.below) {
     const marginals = heads.some((one) => one.marginal !== null);
     parts.push(make("h5", {}, `Heads, best first: ${marginals ? "marginal, " : ""}difference of scores; select one to force it`));
     parts.push(make("ul", { class: "choices", id: "heads" }, ...heads.map((one) => {
@@ -89,7 +89,7 @@ export function wordMenu(sentence, place, answer, element, page, actions) {
       return make("li", {}, choice(name, one.marginal, one.difference, chosen, () => actions.force(arc), one.head));
     })));
   }
-  if (about.constrains.includes("graph")) parts.push(...arcForm(sentence, place, answer, about, actions));
+  if (about.holds.above) parts.push(...arcForm(sentence, place, answer, about, actions));
   if (parts.length < 3) parts.push(make("p", {}, "There is nothing to choose here."), button("Close", closeMenu));
   open(element, ...parts);
 }
