@@ -12,7 +12,7 @@ run.mkdir(exist_ok=True)
 if "--out" in words:
     shutil.copy(sys.argv[1], run / "config.toml")
 config = tomllib.loads((run / "config.toml").read_text())
-eta, seed = config["estimator"]["eta"], config["seed"]
+eta, seed = config["stages"]["semantics"]["reads"][0]["estimator"]["eta"], config["seed"]
 with (run / "calls").open("a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 print("hello from eta", eta, flush=True)

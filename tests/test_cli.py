@@ -80,7 +80,7 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys):
         (["draw", "a.sdp", "--out"], 2, "--out has no value. See spigot draw --help."),
         (["draw", "no-such-file"], 1, "no-such-file: no such data file."),
         (["train", "synthetic", "--thread", "1"], 1, "there is no option or setting --thread; did you mean --threads?"),
-        (["train", "synthetic", "--estimator.eta", "-1"], 1, "--estimator.eta -1: it should be greater than 0."),
+        (["train", "synthetic", "--estimator.eta", "-1"], 1, "--estimator.eta -1: eta is -1.0; a step size must be "),
         (["train", "sst", "--system", "attention"], 1, "sst.toml with --system attention: "),
         (["demo", "--quik"], 1, "did you mean --quick?"),
         (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),

@@ -49,7 +49,7 @@ def test_every_public_name_is_found_and_none_is_hidden_by_a_module():
     for name in spigot.__all__:
         assert getattr(spigot, name) is not None
     assert spigot.data is importlib.import_module("spigot.data")
-    assert spigot.data.Tagger is importlib.import_module("spigot.data.tagger").Tagger
+    assert spigot.data.Tagger is importlib.import_module("spigot.data.tagging.tagger").Tagger
     assert pickle.loads(pickle.dumps(spigot.Spigot(eta=0.5))) == spigot.Spigot(eta=0.5)
 
 
@@ -93,6 +93,19 @@ def test_an_interruption_while_a_command_is_being_loaded_is_one_line():
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert (done.returncode, done.stderr) == (130, "spigot: interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [("cyclopts", ["--version"]), ("rich", ["train", "--help"]), ("safetensors", ["evaluate", "r", "f"])],
+)
+def test_without_what_the_commands_need_they_say_what_to_install(hidden: str, words: list[str]):
+    """The layer installs alone; whichever package is missed first, whenever it is."""
+    code = f"import sys; sys.modules[{hidden!r}] = None; sys.argv = ['spigot', *{words!r}]; "
+    code += "from spigot.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    message = f'spigot: the command needs {hidden}; install it with pip install "torch-spigot[nlp]".\n'
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 
 
 @pytest.mark.parametrize(

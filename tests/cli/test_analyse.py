@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.corpora.synthetic import synthetic
 from spigot.data.formats import read, write
 from spigot.data.sentence import Graph, Sentence
-from spigot.data.synthetic import synthetic
 from spigot.evaluation.analysis import analyse
 from spigot.training import checkpoint
 

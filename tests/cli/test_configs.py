@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spigot.config import SYSTEMS, System, load_config, shipped_configs
+from spigot.config import load_config, shipped_configs, systems
 from spigot.data.formats import FORMATS, guess
+from spigot.stages.graphs import GraphSettings
 from spigot.training.loop import phases
 
 CONFIGS = list(shipped_configs().values())
@@ -15,6 +16,7 @@ def test_there_are_all():
     names = {path.stem for path in CONFIGS}
     assert names >= {"synthetic", "open-propbank", "open-dm", "open-dm-ewt", "dm", "psd"}
     assert names >= {"synthetic-sentiment", "sst", "latent-sst", "listops"}
+    assert names >= {"synthetic-tags", "synthetic-three-stages", "synthetic-two-graphs"}
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -25,41 +27,43 @@ def test_each_loads(path):
     if config.data.source == "files":
         assert config.data.obtain.endswith(".")
         assert "\n" not in config.data.obtain
-        for files in (config.data.trees, config.data.graphs, config.data.labels):
+        for files in config.data.sets.values():
             for file in filter(None, (*files.train, files.dev, *files.tests.values())):
                 assert not Path(file).is_absolute()
                 assert (files.format or guess(file)) in FORMATS
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("system", System.__args__)
+@pytest.mark.parametrize("system", systems())
 def test_each_stands_for_every_system_of_its_task(path, system):
-    task = load_config(path).task
+    config = load_config(path)
     overrides = {"system": system, **({"training.pretrain": 1} if system == "pipeline" else {})}
-    refused = {"sst": "needs marginals", "synthetic-sentiment": "needs marginals"} if system == "attention" else {}
-    if system == "pipeline" and load_config(path).is_latent:
-        refused = {path.stem: "never trains a latent parser"}
-    if system not in SYSTEMS[task]:
-        refused = {path.stem: "is none of task"}
-    if path.stem in refused:
-        with pytest.raises(ValueError, match=refused[path.stem]):
+    refused = ""
+    if system == "attention" and any(type(config.stages[wire.stage]) is GraphSettings for _, wire in config.wires):
+        refused = "needs marginals"
+    if system == "pipeline" and any(stage.latent for stage in config.stages.values()):
+        refused = "never trains (a|the) latent"
+    if system not in systems(config.task):
+        refused = "is none of task"
+    if refused:
+        with pytest.raises(ValueError, match=refused):
             load_config(path, overrides)
     else:
-        assert load_config(path, overrides).system == system
+        chosen = load_config(path, overrides)
+        assert chosen.system == system
+        assert {wire.estimator.name for _, wire in chosen.wires} <= {system}
 
 
 @pytest.mark.parametrize("name", ["dm", "psd"])
 def test_the_papers_hyper_parameters(name):
     config = load_config(name)
     assert (config.preset, config.training.batch, config.training.epochs) == ("paper", 1, 30)
-    assert (config.semantics.loss, config.semantics.false_positive, config.semantics.false_negative) == (
-        "hinge",
-        0.4,
-        0.6,
-    )
-    assert (config.estimator.eta, config.estimator.max_norm) == (1.0, None)
-    for encoder in (config.syntax.encoder, config.semantics.encoder):
-        assert (encoder.word_dim, encoder.lemma_dim, encoder.tag_dim) == (100, 50, 50)
-        assert (encoder.layers, encoder.hidden, encoder.word_dropout) == (2, 200, 0.25)
-    assert config.syntax.optimiser.anneal_every == 5
-    assert set(config.data.graphs.tests) == {"id", "ood"}
+    hinge = [config.value(f"semantics.{name}") for name in ("loss", "false_positive", "false_negative")]
+    assert hinge == ["hinge", 0.4, 0.6]
+    assert (config.value("estimator.eta"), config.value("estimator.max_norm")) == (1.0, None)
+    for stage in ("syntax", "semantics"):
+        sizes = {"word_dim": 100, "lemma_dim": 50, "tag_dim": 50, "layers": 2, "hidden": 200, "word_dropout": 0.25}
+        for field, value in sizes.items():
+            assert config.value(f"{stage}.encoder.{field}") == value
+    assert config.value("syntax.optimiser.anneal_every") == 5
+    assert set(config.data.sets["graphs"].tests) == {"id", "ood"}

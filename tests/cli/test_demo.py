@@ -128,8 +128,9 @@ def test_the_same_command_again_trains_nothing(out, capsys):
     assert json.loads(printed.out)["results"] == first["results"]
     assert "has 1 finished of 1 trainings already; remove it to start afresh" in printed.err
     assert (out / "calls").read_text().split() == ["neurboparser-0"]
-    assert cli.main([*words, "--estimator.eta", "0.5"]) == 1
-    assert "was trained with estimator.eta = 1.0, not 0.5;" in capsys.readouterr().err
+    assert cli.main([*words, "--semantics.optimiser.anneal_every", "7"]) == 1
+    message = capsys.readouterr().err
+    assert re.search(r"was trained with semantics\.optimiser\.anneal_every = \d+, not 7;", message)
 
 
 def test_a_report_that_fails_takes_no_result_with_it(out, capsys, monkeypatch):

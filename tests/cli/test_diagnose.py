@@ -10,9 +10,9 @@ import pytest
 
 from spigot import cli
 from spigot.cli.diagnose import changes_in
+from spigot.corpora.synthetic import splits, synthetic
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
-from spigot.data.synthetic import splits, synthetic
 from spigot.evaluation import describe
 from spigot.models.uncertainty import head_entropy
 from spigot.training import checkpoint
@@ -106,7 +106,7 @@ def test_runs_of_parsers(trained, trained_without_syntax, capsys):
     """Trees of the first task's syntactic parser; graphs where there is no such parser."""
     found = record(capsys, trained)
     assert found["structures"]["field"] == "heads"
-    assert found["changed"] == []
+    assert len(found["changed"]) == 4  # of the trees that the semantic parser reads, in five epochs
     assert found["structures"]["answer"]["agreement"]["gold"] > 0
     assert record(capsys, trained_without_syntax)["structures"]["field"] == "graph"
 

@@ -11,11 +11,11 @@ import pytest
 from spigot import cli
 from spigot.cli.streams import show_what_can_be_shown
 from spigot.data.formats import read
-from spigot.data.raw import detokenise, sentences
 from spigot.data.sentence import Sentence
+from spigot.data.text.raw import detokenise, sentences
 from spigot.models.parser import Parser
 from spigot.serve import Api
-from spigot.serve.systems import System
+from spigot.serve.systems import Served
 from spigot.training import checkpoint
 from tests.parsing import curly_parser
 
@@ -231,9 +231,7 @@ def test_what_a_system_has_not(
 ) -> None:
     monkeypatch.setattr(Parser, "gives", ("graph",))
     assert _parse(trained, text, "--to", "conllu") == 1
-    assert "has no syntactic parser, so there are no trees to write; use --to jsonl, or add --graph." in (
-        capfd.readouterr().err
-    )
+    assert "finds no trees, so there are none to write; use --to jsonl, or add --graph." in (capfd.readouterr().err)
     monkeypatch.setattr(Parser, "reads_gold", True)
     assert _parse(trained, text) == 1
     assert "plain text has none" in capfd.readouterr().err
@@ -266,10 +264,10 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     assert {form for s in parser.read(sentences(TEXT), plain=True) for form in s.forms} >= {"“", "n’t"}
     expected = list(parser.parse_text(TEXT))
     assert [s.forms for s in expected] == [s.forms for s in sentences(TEXT)]
-    monkeypatch.setattr(checkpoint, "load", lambda run: parser)
+    monkeypatch.setattr(checkpoint, "load", lambda run, device: parser)
     assert _parse(trained, text, "-o", tmp_path / "out.jsonl") == 0
     command = [(s.forms, s.heads, s.graph) for s in read(tmp_path / "out.jsonl")]
     assert command == [(s.forms, s.heads, s.graph) for s in expected]
-    with Api([System("curly", parser)]) as api:
+    with Api([Served("curly", parser)]) as api:
         page = [one["answers"][0] for one in api.parse({"text": TEXT})["sentences"]]
     assert [(one["forms"], one["heads"]) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]

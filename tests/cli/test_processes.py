@@ -31,8 +31,8 @@ def test_two_processes_train_the_model_of_one(tiny, tmp_path, capsys):
     assert done.returncode == 0, done.stderr
     # Only the first process prints: one JSON document, one line an epoch.
     assert json.loads(done.stdout)["run"] == str(two)
-    lines = [line for line in done.stderr.splitlines() if line.startswith(("pruner", "joint", "The run"))]
-    assert [line.split(":")[0] for line in lines] == ["pruner 1/1", "joint 1/1", f"The run is in {two}"]
+    lines = [line for line in done.stderr.splitlines() if line.startswith(("semantics.pruner", "joint", "The run"))]
+    assert [line.split(":")[0] for line in lines] == ["semantics.pruner 1/1", "joint 1/1", f"The run is in {two}"]
     # The same global batches, in the same order, with the same losses.
     logs = [
         [json.loads(line) for line in (run / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -48,5 +48,5 @@ def test_two_processes_train_the_model_of_one(tiny, tmp_path, capsys):
     for name, value in states[0].items():
         # Sums are added up in another order. A number added to all scores of a tree changes nothing, so its gradient is
         # rounding alone, of which Adam makes full steps.
-        if not name.partition("|")[2].startswith(("syntax.arcs.out.bias", "arcs.out.bias")):
+        if not name.partition("|")[2].startswith(("_stages.syntax.scorer.out.bias", "scorer.out.bias")):
             assert torch.allclose(value, states[1][name], rtol=1e-3, atol=1e-4), name

@@ -14,7 +14,7 @@ def test_a_report_of_two_systems(trained: Path, trained_without_syntax: Path, tm
     assert f"The report is in {out}" in said
     answer = json.loads(printed)
     assert answer["out"] == str(out)
-    (graphs,) = (table for table in answer["tables"] if table["table"] == "Semantic graphs")
+    (graphs,) = (table for table in answer["tables"] if table["table"] == "Graphs")
     scores = json.loads((trained / "scores.json").read_text())
     assert graphs["rows"]["spigot"][1].startswith(f"{100 * scores['dev']['labelled']['f1']:.2f}")
     assert list(graphs["rows"]) == ["neurboparser", "spigot"]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.corpora.synthetic import synthetic
 from spigot.data.formats import read, write
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.synthetic import synthetic
 from spigot.evaluation import score_graphs, score_trees
 from spigot.training import checkpoint
 
@@ -60,13 +60,13 @@ def test_evaluate_says_what_the_library_says(trained, graphs, trees, capsys):
     predicted = list(checkpoint.load(trained).parse(GOLD))
     labelled = score_graphs(GOLD, predicted)
     found = record[str(graphs)]["scores"]
-    assert found["trees"] is None
+    assert "trees" not in found
     assert found["graphs"]["labelled"]["f1"] == labelled.labelled.f1
     assert found["graphs"]["by_label"].keys() == labelled.by_label.keys()
     low, high = record[str(graphs)]["intervals"]["labelled"]
     assert 0 <= low <= labelled.labelled.f1 <= high <= 1
     found = record[str(trees)]["scores"]
-    assert found["graphs"] is None  # an enhanced column is no semantics unless one says so
+    assert "graphs" not in found  # an enhanced column is no semantics unless one says so
     assert found["trees"]["uas"] == score_trees(GOLD, predicted).uas
 
 
@@ -113,7 +113,8 @@ def test_evaluate_failures(trained, trained_without_syntax, trees, graphs, tmp_p
     assert "gold.sdp: no such data file." in failure(capsys, "evaluate", trained, tmp_path / "gold.sdp")
     assert "is no run folder" in failure(capsys, "evaluate", tmp_path, graphs)
     message = failure(capsys, "evaluate", trained_without_syntax, trees, *FAST)
-    assert "has no syntactic parser, and" in message
+    assert "finds graphs, and" in message
+    assert message.endswith("has trees only; give a file with graphs, or --graph if they are in its enhanced column.\n")
     empty, bare = tmp_path / "empty.sdp", tmp_path / "bare.conllu"
     empty.write_text("")
     write([Sentence(("Rain", "fell"))], bare)
@@ -264,11 +265,11 @@ def test_predict_failures(trained, trained_without_syntax, trees, graphs, tmp_pa
         ([trained, trees, "-o", out, "--to", "xml"], "--to is xml; it must be"),
         ([trained, trees, "-o", out, "--format", "xml"], "--format is xml; it must be"),
         ([trained, trees, "-o", tmp_path / "out.txt"], "the format text has no place for what"),
-        ([trained, trees, "-o", tmp_path / "out.tsv"], "has no classifier, so there are no classes to write"),
+        ([trained, trees, "-o", tmp_path / "out.tsv"], "finds no classes, so there are none to write"),
         ([trained, trees, "-o", "--skip-bad"], "--skip-bad stands where --out has its file"),
         (
             [trained_without_syntax, trees, "-o", tmp_path / "o.conllu"],
-            "has no syntactic parser, so there are no trees",
+            "finds no trees, so there are none to write",
         ),
     ):
         assert message in failure(capsys, "predict", *words)

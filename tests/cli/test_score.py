@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.annotations import Classes
 from spigot.cli.score import score_files
 from spigot.data.formats import write
 from spigot.data.sentence import Arc, Graph, Sentence
@@ -63,7 +64,7 @@ def test_json_is_what_the_library_says(tmp_path, capsys):
     assert cli.main(["score", *files(tmp_path, ".sdp", GOLD_GRAPHS, BAD_GRAPHS), "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["scores"]["graphs"] == asdict(score_graphs(GOLD_GRAPHS, BAD_GRAPHS))
-    assert record["scores"]["trees"] is None
+    assert "trees" not in record["scores"]
     assert record["skipped"] == 0
     assert cli.main(["score", *files(tmp_path, ".conllx", GOLD_TREES, BAD_TREES), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scores"]["trees"] == asdict(score_trees(GOLD_TREES, BAD_TREES))
@@ -84,9 +85,9 @@ def test_intervals_are_repeatable(tmp_path, capsys):
 def test_classes_in_python():
     good, bad = Sentence(("Fine",), label=1), Sentence(("Fine",), label=0)
     scores = score_files([good, good], [good, bad])
-    assert scores.labels is not None
-    assert scores.labels.accuracy == 0.5
-    assert scores.trees is scores.graphs is None
+    assert list(scores) == ["label"]
+    assert scores["label"].scores["accuracy"] == 0.5
+    assert scores["label"].annotation == Classes()
 
 
 def test_classes(tmp_path, capsys):

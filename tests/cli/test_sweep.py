@@ -42,7 +42,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["seed=0,1"], {"seed": [0, 1]}),
         (["data.vectors=1,2"], {"data.vectors": ["1", "2"]}),
         (['data.vectors="a,b",c,""'], {"data.vectors": ["a,b", "c", ""]}),
-        (["data.trees.train=a,b"], {"data.trees.train": [["a"], ["b"]]}),
+        (["data.trees.train=a,b"], {"data.trees.train": ["a", "b"]}),
         (["training.batch=1", "training.batch=2"], {"training.batch": [1, 2]}),
     ],
 )
@@ -57,14 +57,23 @@ def test_values_to_try(words, expected):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--over", "estimator.eat=1,2"], "--estimator.eat is not a setting; did you mean --estimator.eta?"),
+        (
+            ["--over", "estimator.eat=1,2"],
+            "with --over estimator.eat=1: estimator.eat: is not a known setting; the options of estimators are eta, ",
+        ),
         (["--over", "estimator.eta"], "--over estimator.eta has no values; write --over NAME=VALUE,VALUE"),
         (["--over", "estimator.eta="], "--over estimator.eta= has no values"),
         (["--over", "estimator.eta=1,,2"], "has an empty value"),
-        (["--over", "estimator.eta=1,-2"], "--over estimator.eta=-2: it should be greater than 0."),
+        (["--over", "estimator.eta=1,-2"], "--over estimator.eta=-2: eta is -2.0; a step size must be "),
         (["--over", "estimator.eta=much"], "--over estimator.eta=much: it should be a valid number"),
-        (["--over", "system=ste,best"], "--over system=best: it should be"),
-        (["--over", "estimator.eta=1", "--epochs", "2"], "--epochs is not a setting"),
+        (
+            ["--over", "system=ste,best"],
+            "with --over system=best: system = 'best' is none of task = 'parsing'; choose one of ",
+        ),
+        (
+            ["--over", "estimator.eta=1", "--epochs", "2"],
+            "--epochs 2: is not a known setting; did you mean --training.epochs",
+        ),
         (["--seeds", "0,x"], "--seeds is '0,x'; write whole numbers with commas, such as --seeds 0,1,2."),
         (["--seeds", "0,1", "--threads", "0"], "threads is 0; it must be at least 1"),
         (["--seeds", "0,1", "--processes", "0"], "processes is 0"),

@@ -10,7 +10,7 @@ import torch
 from spigot import cli
 from spigot.data.formats import read, write
 from spigot.data.sentence import Sentence
-from spigot.models.joint import JointParser
+from spigot.models.system import System
 from spigot.training import checkpoint
 
 
@@ -30,7 +30,7 @@ def test_a_run_has_everything(trained):
     scores = json.loads((trained / "scores.json").read_text(encoding="utf-8"))
     assert set(scores) == {"dev", "id", "ood", "dev trees", "id trees", "ood trees"}
     steps = [json.loads(line) for line in (trained / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [step["step"] for step in steps if step["phase"] == "pruner"] == list(range(1, 9))
+    assert [step["step"] for step in steps if step["phase"] == "semantics.pruner"] == list(range(1, 9))
     assert {step["task"] for step in steps if step["phase"] == "joint"} == {"syntax", "semantics"}
     assert sum(step["dev"] is not None for step in steps) == 6
 
@@ -47,7 +47,7 @@ def test_tables_and_messages(tiny, tmp_path, monkeypatch, capsys):
     folder = Path("runs/tiny-neurboparser-3")
     assert lines[0] == f"The run goes to {folder}"
     assert lines[-1] == f"The run is in {folder}"
-    assert [line.split(":")[0] for line in lines[1:-1]] == ["pruner 1/1", "semantics 1/1"]
+    assert [line.split(":")[0] for line in lines[1:-1]] == ["semantics.pruner 1/1", "semantics 1/1"]
     assert (folder / "scores.json").exists()
     assert torch.get_num_threads() == threads
     # The same again must not overwrite it.
@@ -65,7 +65,11 @@ def test_json_and_settings(tiny, tmp_path, capsys):
     assert record["run"] == str(out)
     assert record["scores"] == json.loads((out / "scores.json").read_text(encoding="utf-8"))
     config = checkpoint.read_config(out)
-    assert (config.estimator.eta, config.semantics.pruning.learned, config.name) == (0.25, False, "tiny")
+    assert (config.value("estimator.eta"), config.value("semantics.pruning.learned"), config.name) == (
+        0.25,
+        False,
+        "tiny",
+    )
 
 
 def test_the_same_seed_gives_the_same_run(tiny, tmp_path):
@@ -89,26 +93,26 @@ def test_a_finished_run_can_be_resumed_and_stays_the_same(tiny, tmp_path, capsys
     assert after == before
 
 
-def infinite_loss(model: JointParser, loss: torch.Tensor) -> torch.Tensor:
+def infinite_loss(model: System, loss: torch.Tensor) -> torch.Tensor:
     return loss / 0
 
 
-def infinite_gradient(model: JointParser, loss: torch.Tensor) -> torch.Tensor:
+def infinite_gradient(model: System, loss: torch.Tensor) -> torch.Tensor:
     """The right loss; its gradient is 1 / 0."""
-    weight = next(model.semantics.encoder.parameters())
+    weight = next(model.stages["semantics"].encoder.parameters())
     return loss + (weight - weight.detach()).abs().sum().sqrt() - 0.0
 
 
 @pytest.mark.parametrize("spoil", [infinite_loss, infinite_gradient])
 def test_what_is_no_number_stops_the_training_with_the_last_state_kept(spoil, tiny, tmp_path, monkeypatch, capsys):
-    out, calls, honest = tmp_path / "run", [], JointParser.loss
+    out, calls, honest = tmp_path / "run", [], System.loss
 
-    def loss(self, batch, task, *, through=True):
+    def loss(self, batch, task, **options):
         calls.append(task)
-        value = honest(self, batch, task, through=through)
+        value = honest(self, batch, task, **options)
         return spoil(self, value) if calls.count("semantics") == 3 else value
 
-    monkeypatch.setattr(JointParser, "loss", loss)
+    monkeypatch.setattr(System, "loss", loss)
     assert cli.main(["train", str(tiny), "--out", str(out), "--threads", "1"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -130,7 +134,7 @@ def test_what_is_no_number_stops_the_training_with_the_last_state_kept(spoil, ti
 def test_interrupted_by_hand(tiny, tmp_path, monkeypatch, capsys):
     from spigot.training import run
 
-    def interrupted(config, out):
+    def interrupted(config, out, device):
         raise KeyboardInterrupt
         yield
 
@@ -166,8 +170,11 @@ def test_failures(tiny, tmp_path, capsys):
         (["no.toml"], "there is no configuration no.toml; give a TOML file, or one of dm, latent-sst, listops, "),
         ([str(bad)], f"{bad} is not valid TOML"),
         ([str(tiny), "--estimator.eta", "none"], "spigot: --estimator.eta none: it should be a valid number"),
-        ([str(tiny), "--estimator.eta", "-1"], "spigot: --estimator.eta -1: it should be greater than 0."),
-        ([str(tiny), "--training.epoch", "1"], "--training.epoch is not a setting; did you mean --training.epochs?"),
+        ([str(tiny), "--estimator.eta", "-1"], "spigot: --estimator.eta -1: eta is -1.0; a step size must be"),
+        (
+            [str(tiny), "--training.epoch", "1"],
+            "epoch 1: is not a known setting; did you mean --training.epochs?",
+        ),
         ([str(tiny), "more"], "'more' belongs to no setting"),
         ([str(tiny), "--threads", "0"], "threads is 0; it must be at least 1."),
         ([str(tiny), "--out", str(file)], f"{file} is a file; choose another --out"),
@@ -205,7 +212,7 @@ def test_the_pipeline_pretrains_and_freezes_its_parser(tiny, tmp_path, capsys):
     assert cli.main([*words, "--training.epochs", "2", "--threads", "1", *sizes]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == [
-        "pruner 1/1",
+        "semantics.pruner 1/1",
         "syntax 1/2",
         "syntax 2/2",
         "semantics 1/2",

@@ -8,12 +8,12 @@ import pytest
 from spigot.cli.watch import Watch, duration, watched
 from spigot.training.loop import Phase, Step
 
-PHASES = [Phase("pruner", ("pruner",), 1), Phase("joint", ("syntax", "semantics"), 2, "LF")]
+PHASES = [Phase("semantics.pruner", ("semantics.pruner",), 1), Phase("joint", ("syntax", "semantics"), 2, "LF")]
 
 
 def steps():
-    yield Step("pruner", 1, 1, 2, "pruner", 5.0, 4, 40)
-    yield Step("pruner", 1, 2, 2, "pruner", 3.0, 4, 40, {"parts_a_token": 5.5})
+    yield Step("semantics.pruner", 1, 1, 2, "semantics.pruner", 5.0, 4, 40)
+    yield Step("semantics.pruner", 1, 2, 2, "semantics.pruner", 3.0, 4, 40, {"parts_a_token": 5.5})
     for epoch in (1, 2):
         yield Step("joint", epoch, 1, 3, "syntax", 6.0, 1, 10)
         yield Step("joint", epoch, 2, 3, "syntax", 3.0, 2, 20)
@@ -61,7 +61,7 @@ def test_a_line_an_epoch_without_a_terminal(capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     lines = printed.err.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["pruner 1/1", "joint 1/2", "joint 2/2"]
+    assert [line.split(":")[0] for line in lines] == ["semantics.pruner 1/1", "joint 1/2", "joint 2/2"]
     assert "LF 69.00, UAS 80.00 (best);" in lines[1]
     assert "parts a token 5.50" in lines[0]
 

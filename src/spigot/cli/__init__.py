@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import cyclopts
 
 import spigot
+from spigot.__main__ import lacks
 from spigot.cli.console import is_first_process
-from spigot.cli.options import unknown_option
+from spigot.cli.options import PLUGINS, unknown_option
 
 
 def version() -> str:
@@ -27,13 +28,13 @@ def version() -> str:
 
 app = cyclopts.App(
     name="spigot",
-    help="Discrete structures inside PyTorch networks. With --debug, a failure shows its traceback.",
+    help="Discrete structures inside PyTorch networks. --plugin FILE adds kinds of your own, --debug shows tracebacks.",
     version=version,
 )
 _COMMANDS = {
     "Start": ("demo:demo",),
     "Train": ("train:train", "sweep:sweep", "clusters:clusters"),
-    "Use": ("parse:parse", "predict:predict", "data:tag"),
+    "Use": ("parse:parse", "predict:predict", "tag:tag"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "draw:draw"),
 }
@@ -63,14 +64,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
+    words, plugins = _divided(words)
     if words == ["--version"]:  # as it stands; the parser would wrap it like prose
         print(version())
         return 0
     try:
+        if words[-1:] == ["--plugin"]:
+            return _not_understood("--plugin has no value.", words)
         if _named(words) is None:
             _load_all()
         if reason := _unknown_option(words):
             return _not_understood(reason, words)
+        _load_plugins(words, plugins)
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
         command(*bound.args, **bound.kwargs)
     except cyclopts.CycloptsError as error:
@@ -92,6 +97,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"spigot{process}: {_message(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _divided(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words of a command, and the plug-ins that are named among them by `--plugin`."""
+    rest, plugins, waiting = [], [], False
+    for word in words:
+        if waiting:
+            plugins.append(word)
+        elif word.startswith("--plugin="):
+            plugins.append(word.partition("=")[2])
+        elif word != "--plugin":
+            rest.append(word)
+        waiting = word == "--plugin" and not waiting
+    return [*rest, *(["--plugin"] if waiting else [])], plugins
+
+
+def _load_plugins(words: Sequence[str], named: Sequence[str]) -> None:
+    """Bring in the kinds of users, also those that whoever started this process named."""
+    if _named(words) is None or {"--help", "-h"} & set(words):
+        return
+    from spigot.plugins import load_announced, load_plugin
+
+    given = [name for name in os.environ.get(PLUGINS, "").split(os.pathsep) if name]
+    plugins = list(
+        dict.fromkeys([*given, *(os.path.abspath(name) if name.endswith(".py") else name for name in named)])
+    )
+    for name in plugins:
+        load_plugin(name)
+    if plugins:
+        os.environ[PLUGINS] = os.pathsep.join(plugins)
+    load_announced()
 
 
 def _named(words: Sequence[str]) -> str | None:
@@ -129,6 +165,8 @@ def _not_understood(reason: str, words: Sequence[str]) -> int:
 
 def _message(error: Exception) -> str:
     """What went wrong, in one line; what the system says about a file without its number."""
+    if isinstance(error, ModuleNotFoundError) and (said := lacks(error)):
+        return said
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.strerror[0].lower()}{error.strerror[1:]}."
         return said if error.filename is None else f"{error.filename}: {said}"

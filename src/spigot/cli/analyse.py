@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from spigot.cli.analysis_tables import print_analysis, print_overview
-from spigot.cli.answers import KINDS, Enhanced, answers, format_beside, read_answers, read_gold
+from spigot.cli.answers import Enhanced, answers, format_beside, read_answers, read_gold
 from spigot.cli.console import AsJson, Flag, FormatName, Skipped, counted, print_json, progress, say, use_threads
 from spigot.data.formats import FormatError
 from spigot.data.sentence import Sentence
@@ -129,6 +129,8 @@ def _divided(paths: Sequence[Path]) -> tuple[list[Path], Path | None]:
 
 def _kept(systems: Sequence[Path], part: str) -> tuple[Path, list[Sentence]]:
     """The gold sentences that are kept in runs, which must be the same in all of them."""
+    from spigot.annotations import annotations_in
+
     name = f"gold.{part}.jsonl"
     there = [run / name for run in systems if (run / name).is_file()]
     if not there:
@@ -141,9 +143,11 @@ def _kept(systems: Sequence[Path], part: str) -> tuple[Path, list[Sentence]]:
         other = read_gold(path, None, enhanced=False, skip_bad=None)
         if [sentence.forms for sentence in other] != [sentence.forms for sentence in gold]:
             raise ValueError(f"{there[0]} and {path} have different sentences; name the gold FILE after the runs.")
-        for field, name in KINDS.items():
-            if any(_differ(getattr(x, field), getattr(y, field)) for x, y in zip(gold, other, strict=True)):
-                raise ValueError(f"{there[0]} and {path} have different {name}; name the gold FILE after the runs.")
+        for field, kind in annotations_in(gold).items():
+            if any(_differ(x.get(field), y.get(field)) for x, y in zip(gold, other, strict=True)):
+                raise ValueError(
+                    f"{there[0]} and {path} have different {kind.nouns}; name the gold FILE after the runs."
+                )
     return there[0], gold
 
 

@@ -8,21 +8,16 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import cyclopts
 
 from spigot.cli.console import listed, progress
-from spigot.data.conll import ConllSource
 from spigot.data.formats import FormatError, guess, read
+from spigot.data.formats.conll import ConllSource
 from spigot.data.sentence import Graph, Sentence
 
 if TYPE_CHECKING:
+    from spigot.annotations import AbstractAnnotation
     from spigot.models.parser import Parser
 
 Enhanced: TypeAlias = Annotated[bool, cyclopts.Parameter(name="--graph", negative="")]
 """`--graph`: whether the enhanced column of CoNLL-U holds semantic graphs."""
-
-KINDS = {"heads": "trees", "graph": "graphs", "label": "classes"}
-"""What a sentence may be annotated with: the field, and what messages call it."""
-
-OWNERS = {"heads": "syntactic parser", "graph": "semantic parser", "label": "classifier"}
-"""The part of a system that finds each of them."""
 
 
 def has(sentences: Sequence[Sentence], field: str) -> bool:
@@ -32,19 +27,21 @@ def has(sentences: Sequence[Sentence], field: str) -> bool:
         >>> has([Sentence(("Rain",)), Sentence(("Snow",), label=0)], "label")
         True
     """
-    return any(getattr(sentence, field) is not None for sentence in sentences)
+    return any(sentence.get(field) is not None for sentence in sentences)
 
 
-def kinds(sentences: Sequence[Sentence]) -> str:
-    """What the sentences are annotated with, in words.
+def shared(*sides: Sequence[Sentence]) -> "dict[str, AbstractAnnotation]":
+    """The annotations that all of some lists of sentences have, by name.
 
     Example:
-        >>> kinds([Sentence(("Rain", "fell"), heads=(2, 0), label=0)]), kinds([Sentence(("Rain",))]), kinds([])
-        ('trees and classes', 'no annotation', 'no sentences')
+        >>> rain, snow = Sentence(("Rain",), heads=(0,), label=1), Sentence(("Rain",), heads=(0,))
+        >>> list(shared([rain], [snow]))
+        ['heads']
     """
-    if not sentences:
-        return "no sentences"
-    return " and ".join(name for field, name in KINDS.items() if has(sentences, field)) or "no annotation"
+    from spigot.annotations import annotations_in
+
+    first, *rest = sides
+    return {name: kind for name, kind in annotations_in(first).items() if all(has(side, name) for side in rest)}
 
 
 def read_gold(
@@ -71,10 +68,12 @@ def read_gold(
         >>> sentence.heads, sentence.graph
         ((0,), None)
     """
+    from spigot.annotations import annotations_in
+
     sentences = read_answers(path, format, enhanced=enhanced, skip_bad=skip_bad)
     if not sentences:
         raise ValueError(f"{path} has no sentences.")
-    if not any(has(sentences, field) for field in KINDS):
+    if not annotations_in(sentences) and not has(sentences, "tags"):
         column = "; --graph takes the enhanced column as graphs" if _is_universal(sentences[0]) and not enhanced else ""
         raise ValueError(
             f"{path} has neither trees nor graphs nor classes, so there is nothing to compare with{column}."
@@ -191,7 +190,7 @@ def answers(
         from spigot.training import checkpoint
 
         parser = checkpoint.load(source)
-        check_classes(parser, gold, run=source, file=file, format=format)
+        check_values(parser, gold, run=source, file=file, format=format)
         return parsed(parser, gold)
     if not source.exists():
         raise FileNotFoundError(f"{source} is neither a run folder nor a file of predictions: there is no such thing.")
@@ -209,63 +208,63 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> from spigot.models.parser import Parser
+        >>> from spigot.models import fresh
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> config, vocab = make_config({"system": "neurboparser"}), Vocab.of([rain])
-        >>> (found,) = parsed(Parser(config, vocab, joint_model(config, vocab)), [rain])
+        >>> (found,) = parsed(fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]}), [rain])
         >>> found.heads is None, found.graph is None            # it has no syntactic parser
         (True, False)
     """
-    found = parser.parse(gold, tagged=tagged)
-    sentences = progress(found, "parsing", total=len(gold))
-    if "heads" in parser.finds:
-        return list(sentences)
-    return [replace(sentence, heads=None, relations=None) for sentence in sentences]
+    sentences = progress(parser.parse(gold, tagged=tagged), "parsing", total=len(gold))
+    made = [name for name in parser.gives if name not in parser.finds]
+    return [_without(sentence, made) for sentence in sentences]
 
 
-def check_classes(
+def _without(sentence: Sentence, names: Sequence[str]) -> Sentence:
+    for name in names:
+        sentence = sentence.put(name, None)
+    return sentence
+
+
+def check_values(
     parser: "Parser", gold: Sequence[Sentence], *, run: Path, file: Path, format: str | None = None
 ) -> None:
-    """Complain about classes that a system has never seen, and so cannot find.
+    """Complain about classes, or whatever else, that a system has never seen, and so cannot find.
 
     Args:
         parser: The system.
-        gold: Sentences with the right classes.
+        gold: Sentences with what is right.
         run: What the system is called.
         file: Where the sentences are from.
         format: The format of the file, if it was named.
 
     Raises:
-        ValueError: If there are such classes.
+        ValueError: If there are such values.
 
     Example:
         >>> from spigot.config import make_config
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> from spigot.models.parser import Parser
-        >>> config = make_config({"task": "classification", "system": "bilstm"})
-        >>> vocab = Vocab.of([Sentence(("Bad",), label=0), Sentence(("Good",), label=1)])
-        >>> parser, gold = Parser(config, vocab, joint_model(config, vocab)), [Sentence(("Fair",), label=2)]
-        >>> check_classes(parser, gold, run=Path("mood"), file=Path("dev.tsv"))
+        >>> from spigot.models import fresh
+        >>> known = [Sentence(("Bad",), label=0), Sentence(("Good",), label=1)]
+        >>> parser = fresh(make_config({"stages": {"mood": {"annotation": "label"}}}), {"labels": known})
+        >>> check_values(parser, [Sentence(("Fair",), label=2)], run=Path("mood"), file=Path("dev.tsv"))
         Traceback (most recent call last):
         ValueError: dev.tsv has sentences of class 2, and mood knows only 0 and 1; give a file with the same classes.
     """
-    if not parser.classifies:
-        return
-    known = parser.vocab.classes
-    if format is not None and format.startswith("sst-binary") and len(known) > 2:
-        raise ValueError(
-            f"{run} knows the classes {listed(known)}, and {format} has two that mean something else; read {file} "
-            f"with --format {format.replace('sst-binary', 'sst')}."
-        )
-    strange = sorted({sentence.label for sentence in gold if sentence.label is not None}.difference(known))
-    if not strange:
-        return
-    advice = "give a file with the same classes"
-    if format in ("sst", "sst-phrases") and known == (0, 1):
-        advice = f"read it with --format {format.replace('sst', 'sst-binary')}"
-    raise ValueError(
-        f"{file} has sentences of class {listed(strange)}, and {run} knows only {listed(known)}; {advice}."
-    )
+    from spigot.annotations import Classes
+
+    for name in parser.finds:
+        stage = parser.stage_of(name)
+        if stage is None or not isinstance(annotation := stage.annotation, Classes):
+            continue
+        known = annotation.classes
+        if format is not None and format.startswith("sst-binary") and len(known) > 2:
+            raise ValueError(
+                f"{run} knows the classes {listed(known)}, and {format} has two that mean something else; read {file} "
+                f"with --format {format.replace('sst-binary', 'sst')}."
+            )
+        given = {sentence.get(name) for sentence in gold} - {None}
+        strange = sorted(value for value in given if annotation.class_index.get(value) is None)
+        if strange:
+            raise ValueError(
+                f"{file} has sentences of {annotation.noun} {listed(strange)}, and {run} knows only {listed(known)}; "
+                f"{annotation.advice(strange, format)}."
+            )

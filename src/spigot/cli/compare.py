@@ -1,15 +1,15 @@
 """`spigot compare`: whether one system is really better than another."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.answers import Enhanced, answers, has, kinds, read_gold
+from spigot.cli.answers import Enhanced, answers, read_gold, shared
 from spigot.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, use_threads
 from spigot.data.sentence import Sentence
 
 if TYPE_CHECKING:
-    from spigot.evaluation import Comparison, Counts
+    from spigot.evaluation import Comparison
 
 
 def compare(
@@ -94,29 +94,21 @@ def compare_answers(
         >>> compare_answers([right], [right], [wrong], samples=10)["UAS"].difference
         1.0
     """
-    from spigot.evaluation import bootstrap, graph_counts, label_counts, tree_counts
+    from spigot.annotations import nouns_in
+    from spigot.evaluation import bootstrap
 
-    measures: dict[str, Callable[[Sequence[Sentence]], Counts]] = {}
-    if _all_have("label", gold, first, second):
-        measures["accuracy"] = lambda answer: label_counts(gold, answer)
-    if _all_have("graph", gold, first, second):
-        measures["LF"] = lambda answer: graph_counts(gold, answer)
-        measures["UF"] = lambda answer: graph_counts(gold, answer, labelled=False)
-    if _all_have("heads", gold, first, second):
-        measures["UAS"] = lambda answer: tree_counts(gold, answer)
-        measures["UAS without punctuation"] = lambda answer: tree_counts(gold, answer, punctuation=False)
-    if not measures:
+    found = {}
+    for field, annotation in shared(gold, first, second).items():
+        for measure in (*annotation.measures, *(m for m in annotation.further_measures if "tops" not in m.key)):
+            name = measure.name if type(annotation).name == field else f"{field} {measure.name}"
+            counts = [measure.counts(gold, side) for side in (first, second)]
+            found[name] = bootstrap(*counts, samples=samples, seed=seed)
+    if not found:
         raise ValueError(
-            f"there is no annotation that the gold file and both systems have: the gold file has {kinds(gold)}, the "
-            f"first system {kinds(first)}, the second {kinds(second)}; give a file with what both systems find."
+            f"there is no annotation that the gold file and both systems have: the gold file has {nouns_in(gold)}, the "
+            f"first system {nouns_in(first)}, the second {nouns_in(second)}; give a file with what both systems find."
         )
-    return {
-        name: bootstrap(counts(first), counts(second), samples=samples, seed=seed) for name, counts in measures.items()
-    }
-
-
-def _all_have(field: str, *sides: Sequence[Sentence]) -> bool:
-    return all(has(side, field) for side in sides)
+    return found
 
 
 def _print_results(title: str, results: "dict[str, Comparison]") -> None:

@@ -14,6 +14,7 @@ import cyclopts
 from spigot.data.formats import FORMATS, FormatError
 
 if TYPE_CHECKING:
+    import torch
     from rich.text import Text
 
 _Item = TypeVar("_Item")
@@ -24,6 +25,11 @@ Flag: TypeAlias = Annotated[bool, cyclopts.Parameter(negative="")]
 
 AsJson: TypeAlias = Annotated[bool, cyclopts.Parameter(name="--json", negative="")]
 """`--json`: results for programs instead of people."""
+
+Device: TypeAlias = Annotated[
+    str, cyclopts.Parameter(help="Where to compute: cpu, cuda, cuda:1, mps, or auto for the fastest that is there.")
+]
+"""`--device`: what `torch_device` takes."""
 
 FormatName: TypeAlias = Annotated[
     str | None,
@@ -186,6 +192,38 @@ def use_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def torch_device(name: str) -> "torch.device":
+    """The device of this name, if this machine has it.
+
+    Args:
+        name: As torch calls it, or `auto`.
+
+    Raises:
+        ValueError: If there is no such device.
+
+    Example:
+        >>> torch_device("cpu")
+        device(type='cpu')
+        >>> torch_device("abacus")
+        Traceback (most recent call last):
+        ValueError: --device is abacus; it must be cpu, cuda, cuda:1, mps or auto.
+    """
+    import torch
+
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if name == "auto":
+        return torch.device(next(kind for kind, found in there.items() if found))
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in there:
+        raise ValueError(f"--device is {name}; it must be cpu, cuda, cuda:1, mps or auto.")
+    if not there[device.type]:
+        raise ValueError(f"--device is {name}, and torch finds none here; use --device cpu.")
+    return device
 
 
 def percent(share: float) -> str:

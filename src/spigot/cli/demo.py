@@ -90,8 +90,8 @@ def _announce(plan: "Plan", folder: Path) -> None:
 
     data = plan.trials[0].config.data
     if data.source == "synthetic":
-        graphs = min(data.graphs.limit or data.synthetic.train, data.synthetic.train)
-        trees = min(data.trees.limit or data.synthetic.train, data.synthetic.train)
+        limits = (data.files(name).limit or data.synthetic.train for name in ("trees", "graphs"))
+        trees, graphs = (min(limit, data.synthetic.train) for limit in limits)
         say(f"The built-in corpus: {trees:,} trees and {graphs:,} semantic graphs of other sentences to learn from.")
     runs = [folder / trial.name for trial in plan.trials]
     finished = sum((run / SCORES).exists() for run in runs)

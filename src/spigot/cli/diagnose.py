@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spigot.cli.answers import KINDS, Enhanced, read_answers
+from spigot.cli.answers import Enhanced, read_answers
 from spigot.cli.console import (
     AsJson,
     Flag,
@@ -36,6 +36,9 @@ NAMES = {
     "parser": "the other parser",
 }
 """What each list of structures is called in tables."""
+
+NOUNS = {"heads": "trees", "graph": "graphs"}
+"""The structures that can be held against trivial ones."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ def diagnose(
     other = None if parser is None else checkpoint.load(parser)
     if other is not None and field not in other.gives:
         raise ValueError(
-            f"{parser} finds no {KINDS[field]}, and {run} finds nothing else; give a --parser that does the same."
+            f"{parser} finds no {NOUNS[field]}, and {run} finds nothing else; give a --parser that does the same."
         )
     skipped = Skipped()
     tagged = file is None
@@ -111,8 +114,8 @@ def diagnose(
     with use_threads(threads):
         answer = _parsed(system, sentences, tagged=tagged)
         references = {} if other is None else {"parser": _parsed(other, sentences)}
-        certainty = _certainty(system, sentences, tagged=tagged) if system.model.syntax is not None else None
-    known = all(getattr(sentence, field) is not None for sentence in sentences)
+        certainty = _certainty(system, sentences, tagged=tagged) if "heads" in system.finds else None
+    known = all(sentence.get(field) is not None for sentence in sentences)
     induced = describe(answer, sentences if known else None, references, seed=seed, field=field)
     changes = changes_in(run)
     if as_json:
@@ -126,35 +129,39 @@ def diagnose(
 
 def _field(parser: "Parser", run: Path) -> "Field":
     """The structures to look at: those that the end model reads, or else those that it finds."""
-    fields = parser.gives
     if parser.reads_gold:
-        raise ValueError(f"{run} reads the right trees and has no structures of its own; give a run that has a parser.")
-    if "heads" in fields:
-        return "heads"
-    if "graph" in fields:
-        return "graph"
-    raise ValueError(f"{run} has no structures inside, its system is bilstm; give a run that has a parser.")
+        names = " and ".join(NOUNS.get(name, name) for name in parser.reads_gold)
+        raise ValueError(
+            f"{run} reads the right {names} and has no structures of its own; give a run that has a parser."
+        )
+    for field in ("heads", "graph"):
+        if field in parser.gives:
+            return field
+    raise ValueError(
+        f"{run} has no structures inside, its system is {parser.config.system}; give a run that has a parser."
+    )
 
 
 def _dev_sentences(parser: "Parser", field: "Field", run: Path) -> list[Sentence]:
-    """The development set of the end task, or, of a parser's run, that of the structures in question."""
-    from spigot.data.corpus import load_tests
+    """The development set of the last stage, or, where that has structures itself, of those in question."""
+    from spigot.corpora.corpus import load_tests
 
-    task = "labels" if parser.classifies else {"heads": "trees", "graph": "graphs"}[field]
-    sentences = getattr(load_tests(_only_dev(parser.config, task).data, parser.tagger), task).dev
+    stage = parser.stage_of(field)
+    structured = parser.end.arc_labels is not None and stage is not None and not stage.settings.latent
+    data = parser.config.data_of(stage.name if structured and stage is not None else parser.config.end)
+    sentences = load_tests(_only_dev(parser.config, data).data, parser.tagger)[data].dev
     if not sentences:
-        raise ValueError(f"{run} has no development set (data.{task}.dev); name a FILE to look at.")
+        raise ValueError(f"{run} has no development set (data.{data}.dev); name a FILE to look at.")
     return sentences
 
 
-def _only_dev(config: "Config", task: str) -> "Config":
+def _only_dev(config: "Config", data: str) -> "Config":
     """The same experiment without the files that are not needed here."""
-    unread = {name: {"train": (), "tests": {}, **({} if name == task else {"dev": ""})} for name in _TASKS}
-    parts = {name: getattr(config.data, name).model_copy(update=update) for name, update in unread.items()}
-    return config.model_copy(update={"data": config.data.model_copy(update={**parts, "vectors": ""})})
-
-
-_TASKS = ("trees", "graphs", "labels")
+    unread = {
+        name: files.model_copy(update={"train": (), "tests": {}, **({} if name == data else {"dev": ""})})
+        for name, files in config.data.sets.items()
+    }
+    return config.model_copy(update={"data": config.data.model_copy(update={**unread, "vectors": ""})})
 
 
 def _parsed(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
@@ -205,7 +212,7 @@ def changes_in(run: Path) -> list[float]:
 
 def _print_induced(induced: "Induced", where: str) -> None:
     profiles = {"answer": induced.answer, **induced.others}
-    kind = KINDS[induced.field].capitalize()
+    kind = NOUNS[induced.field].capitalize()
     print_table(
         f"{kind} of {where}: {induced.sentences} sentences, {induced.words} words; agreement with each other, per cent",
         ["", *(NAMES[name] for name in profiles)],

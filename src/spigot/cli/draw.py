@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import cyclopts
 
@@ -18,10 +18,14 @@ from spigot.report.page import write
 from spigot.report.terminal import text
 from spigot.report.tikz import tikz
 
+if TYPE_CHECKING:
+    from spigot.annotations import AbstractAnnotation
+
 To: TypeAlias = Literal["svg", "tikz", "text"]
 """What a drawing can be made into."""
 
 _SUFFIXES: dict[str, To] = {".svg": "svg", ".tex": "tikz", ".tikz": "tikz", ".txt": "text"}
+_COMMON = {"heads", "relations", "graph", "label", "probabilities"}
 _Others: TypeAlias = Annotated[list[Path] | None, cyclopts.Parameter(negative="")]
 
 
@@ -78,8 +82,8 @@ def draw(
         shown = replace(found, heads=other.heads, relations=other.relations)
     else:
         shown = found
-    drawn = drawing(shown, gold=same(gold), before=same(before))
-    if shown.heads is None and shown.graph is None:
+    drawn = drawing(shown, gold=same(gold), before=same(before), annotations=_others(shown))
+    if not (drawn.above or drawn.below or drawn.rows or drawn.beneath) and shown.heads is None and shown.graph is None:
         say("The sentence has neither a tree nor a graph: there are only words to draw.")
     if as_json:
         print_json(asdict(drawn))
@@ -92,6 +96,15 @@ def draw(
         raise ValueError(f"out is {out}; its name must end in {', '.join(_SUFFIXES)}, or name the kind with --to.")
     write(f"{render(drawn, kind)}\n", out)
     say(f"Wrote {out}.")
+
+
+def _others(sentence: Sentence) -> "list[AbstractAnnotation] | None":
+    """All that a sentence has, if that is more than a tree and a graph, which are drawn without asking anyone."""
+    if not sentence.annotations.keys() - _COMMON:
+        return None
+    from spigot.annotations import annotations_in
+
+    return list(annotations_in([sentence]).values())
 
 
 def find(path: Path, sentence: str, format: str | None = None, *, graph: bool = False) -> tuple[int, Sentence]:
@@ -157,7 +170,7 @@ def counterpart(
 
 
 def join(sides: Sequence[Sentence]) -> Sentence:
-    """The same words from several files as one sentence: tree and graph from the first file that has them.
+    """The same words from several files as one sentence: each annotation from the first file that has it.
 
     Args:
         sides: At least one sentence.
@@ -169,13 +182,12 @@ def join(sides: Sequence[Sentence]) -> Sentence:
     """
     joined = sides[0]
     for side in sides[1:]:
-        joined = replace(
-            joined,
-            tags=side.tags if joined.tags is None else joined.tags,
-            heads=side.heads if joined.heads is None else joined.heads,
-            relations=side.relations if joined.heads is None else joined.relations,
-            graph=side.graph if joined.graph is None else joined.graph,
-        )
+        lacks = [name for name in side.annotations if joined.get(name) is None]
+        if joined.heads is not None and "relations" in lacks:
+            lacks.remove("relations")  # which belong to other heads
+        for name in lacks:
+            joined = joined.put(name, side.get(name))
+        joined = joined if joined.tags is not None else joined.put("tags", side.tags)
     return joined
 
 

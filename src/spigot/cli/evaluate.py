@@ -1,13 +1,12 @@
 """`spigot evaluate`: a trained system against gold files."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.answers import KINDS, OWNERS, Enhanced, check_classes, has, kinds, parsed, read_gold
-from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, use_threads
-from spigot.cli.score import intervals_of, print_scores, score_files
+from spigot.cli.answers import Enhanced, check_values, has, parsed, read_gold
+from spigot.cli.console import AsJson, Device, Flag, FormatName, Skipped, print_json, torch_device, use_threads
+from spigot.cli.score import intervals_of, plain_scores, print_scores, score_files
 
 if TYPE_CHECKING:
     from spigot.data.sentence import Sentence
@@ -23,6 +22,7 @@ def evaluate(
     samples: int = 10_000,
     seed: int = 0,
     threads: int | None = None,
+    device: Device = "cpu",
     format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,
@@ -60,38 +60,33 @@ def evaluate(
 
     if not files:
         raise ValueError("there is nothing to evaluate on; give one gold file or more after the run.")
-    parser = checkpoint.load(run)
+    parser = checkpoint.load(run, torch_device(device))
     results = {}
     for path in files:
         skipped = Skipped()
         gold = read_gold(path, format, enhanced=graph, skip_bad=skipped if skip_bad else None)
         _check_fields(parser, gold, run, path)
-        check_classes(parser, gold, run=run, file=path, format=format)
+        check_values(parser, gold, run=run, file=path, format=format)
         with use_threads(threads):
             predicted = parsed(parser, gold)
-        scores = score_files(_judged(parser, gold), predicted)
+        scores = score_files(gold, predicted, parser.finds)
         bounds = intervals_of(gold, predicted, scores, samples=samples, seed=seed)
-        results[str(path)] = {"scores": scores, "intervals": bounds, "skipped": skipped.count}
+        results[str(path)] = {"scores": plain_scores(scores), "intervals": bounds, "skipped": skipped.count}
         if not as_json:
             print(path)
-            print_scores(scores, bounds, labels=labels)
+            print_scores(scores, bounds, every=labels)
         skipped.report()
     if as_json:
         print_json(results)
 
 
-def _judged(parser: "Parser", gold: "Sequence[Sentence]") -> "list[Sentence]":
-    """The right answers to the questions that the system was asked."""
-    other = {field: None for field in KINDS if field not in parser.finds}
-    return [replace(sentence, **other) for sentence in gold]
-
-
 def _check_fields(parser: "Parser", gold: "Sequence[Sentence]", run: Path, path: Path) -> None:
     """Complain before the work if the file has nothing that the system can be judged by."""
-    fields = parser.finds
-    if any(has(gold, field) for field in fields):
+    from spigot.annotations import nouns_in
+
+    stages = [stage for name in parser.finds if (stage := parser.stage_of(name)) is not None]
+    if any(has(gold, stage.annotation.name) for stage in stages):
         return
-    lacks = " and ".join(f"no {owner}" for field, owner in OWNERS.items() if field not in fields and has(gold, field))
-    wanted = " or ".join(KINDS[field] for field in fields)
-    column = ", or --graph if they are in its enhanced column" if "graph" in fields and has(gold, "heads") else ""
-    raise ValueError(f"{run} has {lacks}, and {path} has {kinds(gold)} only; give a file with {wanted}{column}.")
+    wanted = " or ".join(dict.fromkeys(stage.annotation.nouns for stage in stages))
+    column = ", or --graph if they are in its enhanced column" if "graph" in parser.finds and has(gold, "heads") else ""
+    raise ValueError(f"{run} finds {wanted}, and {path} has {nouns_in(gold)} only; give a file with {wanted}{column}.")

@@ -2,7 +2,9 @@
 
 import difflib
 import inspect
+import os
 import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 
 import cyclopts
@@ -10,7 +12,10 @@ import cyclopts
 SETTINGS = "settings"
 """What commands call the words that may be settings of a configuration, and so cannot be judged here."""
 
-_ALWAYS = ("--help", "-h", "--version", "--debug")
+PLUGINS = "SPIGOT_PLUGINS"
+"""Where the processes that a command starts find the plug-ins it was given."""
+
+_ALWAYS = ("--help", "-h", "--version", "--debug", "--plugin")
 _OPTION = re.compile(r"--?[^\W\d]")  # not - and not a negative number
 
 
@@ -20,12 +25,23 @@ def options_of(command: Callable[..., object]) -> list[str]:
     Example:
         >>> def draw(file: str, /, *, out: str = "", as_svg: bool = False) -> None: ...
         >>> options_of(draw)
-        ['--out', '--as-svg', '--no-as-svg', '--help', '-h', '--version', '--debug']
+        ['--out', '--as-svg', '--no-as-svg', '--help', '-h', '--version', '--debug', '--plugin']
     """
     app = cyclopts.App()
     app.default(command)
     arguments = app.assemble_argument_collection()
     return [*(name for argument in arguments for name in argument.names if name.startswith("-")), *_ALWAYS]
+
+
+def plugin_options() -> str:
+    """The plug-ins of this process as options, for a command that is to be given again.
+
+    Example:
+        >>> plugin_options()
+        ''
+    """
+    names = filter(None, os.environ.get(PLUGINS, "").split(os.pathsep))
+    return "".join(f" --plugin {shlex.quote(name)}" for name in names)
 
 
 def unknown_option(command: Callable[..., object], words: Sequence[str]) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.answers import KINDS, OWNERS
 from spigot.cli.console import counted, say
 
 if TYPE_CHECKING:
+    from spigot.data.sentence import Sentence
     from spigot.models.parser import Parser
 
 STREAM = Path("-")
@@ -35,7 +35,7 @@ def kept_fields(
     parser: "Parser",
     run: Path,
     style: str,
-    places: Mapping[str, Iterable[str]],
+    places: Mapping[str, Iterable[str] | None],
     *,
     graph: bool,
     advice: tuple[str, str],
@@ -46,7 +46,7 @@ def kept_fields(
         parser: The system.
         run: What it is called.
         style: The format of the output.
-        places: What each format has a place for.
+        places: What each format has a place for; `None` if for everything.
         graph: Whether the enhanced column of CoNLL-U gets the graph.
         advice: What to do if none has: in general, and where --graph would make a place.
 
@@ -56,29 +56,49 @@ def kept_fields(
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph, Sentence
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> from spigot.models.parser import Parser
-        >>> config = make_config({"system": "neurboparser"})
-        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))])
-        >>> parser = Parser(config, vocab, joint_model(config, vocab))
+        >>> from spigot.models import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> parser = fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]})
         >>> places = {"conllu": ("heads",), "sdp": ("graph",)}
         >>> kept_fields(parser, Path("run"), "sdp", places, graph=False, advice=("use SDP", "add --graph"))
         ['graph']
         >>> kept_fields(parser, Path("run"), "conllu", places, graph=False, advice=("use SDP", "add --graph"))
         Traceback (most recent call last):
-        ValueError: run has no syntactic parser, so there are no trees to write; add --graph.
+        ValueError: run finds no trees, so there are none to write; add --graph.
     """
+    from spigot.annotations import kind_of
+
     if graph and style != "conllu":
         raise ValueError(f"--graph is about the enhanced column of CoNLL-U, and {style} has none; leave it out.")
-    wanted = [*places[style], *(["graph"] if graph else [])]
-    kept = [field for field in KINDS if field in wanted and field in parser.gives]
+    everything = places[style] is None
+    wanted = [*(places[style] or ()), *(["graph"] if graph else [])]
+    kept = [name for name in parser.gives if everything or name in wanted]
     if not kept:
+        kind = kind_of(wanted[0])
         column = style == "conllu" and "graph" in parser.gives
-        raise ValueError(
-            f"{run} has no {OWNERS[wanted[0]]}, so there are no {KINDS[wanted[0]]} to write; {advice[column]}."
-        )
+        nouns = wanted[0] if kind is None else kind.nouns
+        raise ValueError(f"{run} finds no {nouns}, so there are none to write; {advice[column]}.")
     return kept
+
+
+def with_only(sentence: "Sentence", kept: Iterable[str], gives: Iterable[str]) -> "Sentence":
+    """An answer without what has no place in the output, but with what belongs to what has.
+
+    Args:
+        sentence: The answer.
+        kept: The annotations that have a place.
+        gives: All that the system gives.
+
+    Example:
+        >>> from spigot.data.sentence import Sentence
+        >>> with_only(Sentence(("Go",), heads=(0,), label=1), ["heads"], ["heads", "label"]).label is None
+        True
+    """
+    for name in set(gives) - set(kept):
+        sentence = sentence.put(name, None)
+        if name == "label":
+            sentence = sentence.put("probabilities", None)
+    return sentence
 
 
 def say_speed(parser: "Parser", sentences: int, words: int, seconds: float) -> None:
@@ -94,17 +114,14 @@ def say_speed(parser: "Parser", sentences: int, words: int, seconds: float) -> N
         >>> import contextlib, sys
         >>> from spigot.config import make_config
         >>> from spigot.data.sentence import Arc, Graph, Sentence
-        >>> from spigot.data.vocab import Vocab
-        >>> from spigot.models.joint import joint_model
-        >>> from spigot.models.parser import Parser
-        >>> config = make_config({"system": "neurboparser"})
-        >>> vocab = Vocab.of([Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))])
-        >>> parser = Parser(config, vocab, joint_model(config, vocab))
+        >>> from spigot.models import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
+        >>> parser = fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]})
         >>> with contextlib.redirect_stderr(sys.stdout):
         ...     say_speed(parser, 100, 2000, 0.5)
         Parsed 100 sentences, 2,000 tokens, in 0.5 s: 4,000 tokens/s
     """
-    done = "Classified" if parser.classifies else "Parsed"
+    done = "Parsed" if parser.end.arc_labels is not None else "Classified"
     seconds = max(seconds, 1e-9)
     amount = f"{counted(sentences, 'sentence')}, {counted(words, 'token')}"
     say(f"{done} {amount}, in {seconds:.1f} s: {words / seconds:,.0f} tokens/s")

@@ -1,37 +1,41 @@
 """Settings on the command line: any field of a configuration by its dotted name."""
 
-import difflib
 import tomllib
-import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from spigot.cli.options import suggestion
-from spigot.config import Config, Values
+from spigot.config import Config, Data, Files
+from spigot.stages.stage import StageSettings
+
+_NAMED = ("stages", "encoders", "tests", "names")
+"""The groups whose members the user names; beside the data sets, and the stages where `stages.` is left out."""
+_TEXTS = ("tests", "names")
+"""Those whose members are text."""
 
 
 def parse_overrides(words: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
     """Read `--name value` and `--name=value` into values by dotted name.
 
-    A value is read as TOML, and as plain text where it is none or where the setting is text. A setting that holds
-    several texts takes one as well as a list.
+    A value is read as TOML, and as plain text where it is none or where the setting is text. Hyphens stand for
+    underscores, but not in names that the user gives: those of stages, shared encoders, data sets and test sets.
 
     Args:
         words: What stands on the command line.
         options: What the command takes beside settings, such as `--threads`, for misspelt ones to be told.
 
     Returns:
-        What `load_config` takes as its overrides.
+        What `load_config` takes as its overrides; it says which ones name no setting.
 
     Raises:
-        ValueError: If a word is no option, has no value, or names no setting; it says which one may be meant.
+        ValueError: If a word is no option, or has no value.
 
     Example:
         >>> parse_overrides(["--estimator.eta", "0.5", "--system=ste", "--data.trees.train", "a.conllu"])
-        {'estimator.eta': 0.5, 'system': 'ste', 'data.trees.train': ['a.conllu']}
-        >>> parse_overrides(["--epochs", "3"])
+        {'estimator.eta': 0.5, 'system': 'ste', 'data.trees.train': 'a.conllu'}
+        >>> parse_overrides(["epochs", "3"])
         Traceback (most recent call last):
-        ValueError: --epochs is not a setting; did you mean --training.epochs or --semantics.pruning.epochs?
+        ValueError: 'epochs' belongs to no setting; write settings as --name value, after the file.
     """
     found: dict[str, Any] = {}
     rest = iter(words)
@@ -39,67 +43,38 @@ def parse_overrides(words: Sequence[str], options: Sequence[str] = ()) -> dict[s
         if not word.startswith("--"):
             raise ValueError(f"{word!r} belongs to no setting; write settings as --name value, after the file.")
         name, equals, text = word[2:].partition("=")
-        name, kind = _resolve(name, options)
+        if "." not in name and options and name not in Config.model_fields and (meant := suggestion(word, options)):
+            raise ValueError(f"there is no option or setting --{name}{meant}")
+        name = _underscored(name)
         if not equals:
             text = next(rest, None)
             if text is None or text.startswith("--"):
                 raise ValueError(f"--{name} has no value; write --{name} VALUE.")
         if name in found:
             raise ValueError(f"--{name} is given twice; give it once.")
-        found[name] = _value(text, kind)
+        value = _value(text)
+        found[name] = text if _is_text(name) and not isinstance(value, str) else value
     return found
 
 
-def settings(group: type[Values] = Config, above: str = "") -> Iterator[tuple[str, Any]]:
-    """Every setting and group of settings by its dotted name, with its type.
-
-    Example:
-        >>> dict(settings())["estimator.eta"]
-        <class 'float'>
-    """
-    for name, field in group.model_fields.items():
-        kind = field.annotation
-        yield above + name, kind
-        if isinstance(kind, type) and issubclass(kind, Values):
-            yield from settings(kind, f"{above}{name}.")
+def _underscored(name: str) -> str:
+    """The dotted name of a setting as files have it."""
+    words = name.split(".")
+    own = [not above or above[-1] in _NAMED or above == ["data"] for above in (words[:k] for k in range(len(words)))]
+    return ".".join(word if mine else word.replace("-", "_") for word, mine in zip(words, own, strict=True))
 
 
-def _resolve(name: str, options: Sequence[str]) -> tuple[str, Any]:
-    """The full name and the type of a setting; hyphens stand for underscores."""
-    known = dict(settings())
-    plain = name.replace("-", "_")
-    if plain in known:
-        return plain, known[plain]
-    group, _, key = name.rpartition(".")
-    if key and typing.get_origin(known.get(group)) is dict:  # test sets have names of the user's choice
-        return name, typing.get_args(known[group])[1]
-    if meant := suggestion(f"--{name}", options):
-        raise ValueError(f"there is no option or setting --{name}{meant}")
-    raise ValueError(f"--{name} is not a setting{_suggestion(plain, list(known))}")
+def _is_text(name: str) -> bool:
+    """Whether a setting is text, so that what looks like a number in it is none: a run may be called 1e3 or true."""
+    *above, last = name.split(".")
+    if above and above[-1] in _TEXTS:
+        return True
+    group = {0: Config, 1: Data if above == ["data"] else StageSettings}.get(len(above), Files)
+    field = group.model_fields.get(last)
+    return field is not None and field.annotation is str
 
 
-def _suggestion(name: str, known: list[str]) -> str:
-    last = name.rpartition(".")[2]
-    leaves = {full: full.rpartition(".")[2] for full in known}
-    # Of settings with the right last word, those nearest to the top first.
-    close = sorted((full for full, leaf in leaves.items() if leaf == last), key=lambda full: (full.count("."), full))
-    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    near = difflib.get_close_matches(last, leaves.values(), n=1)
-    close = close or [full for full, leaf in leaves.items() if leaf in near]
-    if not close:
-        return f"; the groups of settings are {', '.join(full for full in known if '.' not in full)}."
-    return f"; did you mean {' or '.join(f'--{full}' for full in close[:3])}?"
-
-
-def _value(text: str, kind: Any) -> Any:
-    value = _toml(text)
-    if isinstance(value, str):
-        return [value] if typing.get_origin(kind) is tuple else value
-    wants_text = kind is str or typing.get_origin(kind) is typing.Literal
-    return text if wants_text else value
-
-
-def _toml(text: str) -> Any:
+def _value(text: str) -> Any:
     try:
         read = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

@@ -4,28 +4,31 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import cyclopts
 
-from spigot.cli.answers import KINDS, Enhanced
-from spigot.cli.console import Flag, listed, progress, say, use_threads
-from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
-from spigot.data.decoding import Errors
-from spigot.data.files import require, written
+from spigot.cli.answers import Enhanced
+from spigot.cli.console import Device, Flag, listed, progress, say, torch_device, use_threads
+from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
 from spigot.data.formats import FORMATS, guess
-from spigot.data.reading import Reader
+from spigot.data.formats.files import require, written
 from spigot.data.sentence import Sentence
-from spigot.data.spacing import with_text
+from spigot.data.text.decoding import Errors
+from spigot.data.text.reading import Reader
+from spigot.data.text.spacing import with_text
+
+if TYPE_CHECKING:
+    from spigot.annotations import AbstractAnnotation
+    from spigot.models.parser import Parser
 
 Style: TypeAlias = Literal["conllu", "sdp", "jsonl", "text"]
-_PLACES: dict[str, tuple[str, ...]] = {
+_PLACES: dict[str, tuple[str, ...] | None] = {
     "conllu": ("heads",),
     "sdp": ("graph",),
-    "jsonl": tuple(KINDS),
-    "text": tuple(KINDS),
+    "jsonl": None,
+    "text": None,
 }
 """What each format has a place for."""
 
@@ -41,6 +44,7 @@ def parse(
     tokenised: Flag = False,
     errors: Errors = "strict",
     threads: int | None = None,
+    device: Device = "cpu",
 ) -> None:
     """Read plain text and write what a trained system finds in it.
 
@@ -83,7 +87,7 @@ def parse(
     style = _style(out, to)
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(run)
+    parser = checkpoint.load(run, torch_device(device))
     if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
     advice = ("use --to jsonl", "use --to jsonl, or add --graph")
@@ -96,16 +100,15 @@ def parse(
     splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
     streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
     reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
-    dropped = {field: None for field in KINDS if field not in kept}
     words = number = 0
     started = time.monotonic()
     with use_threads(threads), _target(out, style) as put:
-        write = _writer(style, out, put)
+        write = _writer(style, out, put, _annotations(parser, kept))
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
-        for batch in reader if quiet else progress(reader, "classifying" if parser.classifies else "parsing"):
+        for batch in reader if quiet else progress(reader, "parsing"):
             for sentence in parser.parse(batch, plain=True):
-                write(replace(sentence, **dropped))
+                write(with_only(sentence, kept, parser.gives))
                 words += len(sentence)
                 number += 1
             if out == STREAM:
@@ -152,7 +155,15 @@ def _target(out: Path, style: Style) -> Iterator[Callable[[str], object]]:
     yield lambda text: sys.stdout.buffer.write(text.encode(own[0] or "utf-8", own[1] or "strict"))
 
 
-def _writer(style: Style, out: Path, put: Callable[[str], object]) -> Callable[[Sentence], None]:
+def _annotations(parser: "Parser", kept: Sequence[str]) -> "list[AbstractAnnotation]":
+    """What there is to draw of an answer."""
+    stages = parser.model.stages.values()
+    return list({stage.annotation.name: stage.annotation for stage in stages if stage.annotation.name in kept}.values())
+
+
+def _writer(
+    style: Style, out: Path, put: Callable[[str], object], annotations: "Sequence[AbstractAnnotation]"
+) -> Callable[[Sentence], None]:
     """What writes a sentence, with all that belongs to it, so that whoever waits for it can go on."""
     terminal = out == STREAM and sys.stdout.isatty()
     opens = True
@@ -160,7 +171,7 @@ def _writer(style: Style, out: Path, put: Callable[[str], object]) -> Callable[[
     def write(sentence: Sentence) -> None:
         nonlocal opens
         if style == "text":
-            put(f"{_drawn(sentence, terminal)}\n\n")
+            put(f"{_drawn(sentence, terminal, annotations)}\n\n")
             return
         text, layout = FORMATS[style].render(with_text(sentence) if style == "conllu" else sentence, opens)
         put(text + layout.tail)
@@ -169,12 +180,14 @@ def _writer(style: Style, out: Path, put: Callable[[str], object]) -> Callable[[
     return write
 
 
-def _drawn(sentence: Sentence, terminal: bool) -> str:
+def _drawn(sentence: Sentence, terminal: bool, annotations: "Sequence[AbstractAnnotation]") -> str:
     from spigot.cli.draw import render
     from spigot.report.arcs import drawing
 
-    shown = render(drawing(sentence), "text", terminal=terminal)
-    if sentence.label is None:
-        return shown
-    share = f" ({max(sentence.probabilities):.0%})" if sentence.probabilities else ""
-    return f"{shown}\nclass {sentence.label}{share}"
+    lines = [render(drawing(sentence, annotations=annotations), "text", terminal=terminal)]
+    for annotation in annotations:
+        drawn = annotation.drawn(sentence)
+        if drawn is not None and drawn.note:
+            share = f" ({max(sentence.probabilities):.0%})" if sentence.probabilities and annotation.is_usual else ""
+            lines.append(f"{drawn.note}{share}")
+    return "\n".join(lines)

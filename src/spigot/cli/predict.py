@@ -4,31 +4,30 @@ import itertools
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.answers import KINDS, Enhanced
-from spigot.cli.console import Flag, FormatName, Skipped, listed, progress, say, use_threads
-from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
-from spigot.data.files import Location, require
+from spigot.cli.answers import Enhanced
+from spigot.cli.console import Device, Flag, FormatName, Skipped, listed, progress, say, torch_device, use_threads
+from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
 from spigot.data.formats import FORMATS, guess, read, write
-from spigot.data.sdp import SdpSource
+from spigot.data.formats.files import Location, require
+from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
 
 if TYPE_CHECKING:
     from spigot.models.parser import Parser
 
 _EVERYTHING = "jsonl"
-_PLACES = {
+_PLACES: dict[str, tuple[str, ...] | None] = {
     "conllx": ("heads",),
     "conllu": ("heads",),
     "sdp": ("graph",),
     "sdp2014": ("graph",),
     "labelled": ("label",),
-    _EVERYTHING: tuple(KINDS),
+    _EVERYTHING: None,
 }
 """What is written in each format; the others have no place for anything that a system finds."""
 
@@ -49,6 +48,7 @@ def predict(
     ] = None,
     graph: Enhanced = False,
     threads: int | None = None,
+    device: Device = "cpu",
     skip_bad: Flag = False,
 ) -> None:
     """Parse or classify a file with a trained system and write what it finds.
@@ -90,37 +90,47 @@ def predict(
     target: Location = sys.stdout.buffer if out == STREAM else out
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(run)
+    parser = checkpoint.load(run, torch_device(device))
     if file == STREAM and sys.stdin.isatty():
         say("Reading from the keyboard; end with Ctrl-D on a line of its own.")
     skipped = Skipped()
     sentences = read(source, format, skip_bad=skipped if skip_bad else None)
     first = list(itertools.islice(sentences, 1))
+    places = _places(parser)
     style = _output_format(given, out, to, first, parser)
-    if style not in _PLACES:
-        other = listed(_PLACES, "or")
+    if style not in places:
+        other = listed(places, "or")
         raise ValueError(f"the format {style} has no place for what {run} finds; choose another OUT, or --to {other}.")
     advice = ("write to a .jsonl file", "write to a .sdp file, or add --graph to a .conllu file")
-    kept = kept_fields(parser, run, style, _PLACES, graph=graph, advice=advice)
+    kept = kept_fields(parser, run, style, places, graph=graph, advice=advice)
 
     words = 0
-    dropped = {field: None for field in KINDS if field not in kept}
 
     def found() -> Iterator[Sentence]:
         nonlocal words
         for sentence in parser.parse(itertools.chain(first, sentences)):
             words += len(sentence)
-            yield replace(sentence, **dropped)
+            yield with_only(sentence, kept, parser.gives)
 
     started = time.monotonic()
     with use_threads(threads):
-        number = write(progress(found(), "classifying" if parser.classifies else "parsing"), target, style)
+        number = write(progress(found(), "parsing"), target, style)
     if out == STREAM:
         sys.stdout.flush()
     say_speed(parser, number, words, time.monotonic() - started)
     if parser.misses_tags and any(sentence.tags is None for sentence in first):
         say(f"{run} was trained on the tags of its files, and has no tagger for what comes without; see spigot tag.")
     skipped.report()
+
+
+def _places(parser: "Parser") -> dict[str, tuple[str, ...] | None]:
+    """What each format has a place for; those of plug-ins for the kind of annotation that is written so."""
+    places = dict(_PLACES)
+    for name in parser.gives:
+        stage = parser.stage_of(name)
+        if stage is not None and stage.annotation.suffix in FORMATS:
+            places.setdefault(stage.annotation.suffix, (name,))
+    return places
 
 
 def _input_format(file: Path, format: str | None) -> str:
@@ -136,12 +146,13 @@ def _output_format(given: str, out: Path, to: str | None, first: Iterable[Senten
     """What was asked for, or what the name of OUT stands for, or what has a place for the answers."""
     if to is not None:
         if to not in FORMATS:
-            raise ValueError(f"--to is {to}; it must be {listed(_PLACES, 'or')}.")
+            raise ValueError(f"--to is {to}; it must be {listed(_places(parser), 'or')}.")
         return to
     # Both years of SDP have the same suffix; the contents tell them apart.
     if given == "sdp" and any(isinstance(s.source, SdpSource) and not s.source.frames for s in first):
         given = "sdp2014"
-    usual = _EVERYTHING if parser.classifies or given not in _PLACES else given
+    has_place = set(_places(parser).get(given) or ()) & set(parser.gives)
+    usual = given if has_place and parser.end.arc_labels is not None else _EVERYTHING
     if out == STREAM:
         return usual
     try:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import cyclopts
 
-from spigot.cli.console import Flag, counted, progress, say, use_threads
+from spigot.cli.console import Device, Flag, counted, progress, say, use_threads
 
 
 def serve(
@@ -17,6 +17,7 @@ def serve(
     port: int = 8000,
     host: str = "127.0.0.1",
     threads: int | None = None,
+    device: Device = "cpu",
     open_page: Annotated[bool, cyclopts.Parameter(name="--open", negative="")] = False,
     one_by_one: Flag = False,
 ) -> None:

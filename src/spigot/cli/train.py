@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
-from spigot.cli.console import AsJson, is_first_process, percent, print_json, print_table, say, use_threads
+from spigot.cli.console import (
+    AsJson,
+    Device,
+    is_first_process,
+    percent,
+    print_json,
+    print_table,
+    say,
+    torch_device,
+    use_threads,
+)
 from spigot.cli.diagnose import NAMES, changes_in
-from spigot.cli.options import options_of
+from spigot.cli.options import options_of, plugin_options
 
 if TYPE_CHECKING:
     from spigot.config import Config
@@ -24,6 +34,7 @@ def train(
     out: Path | None = None,
     resume: Path | None = None,
     threads: int | None = None,
+    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Train the experiment of a configuration file, or go on with one that was interrupted.
@@ -57,14 +68,14 @@ def train(
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
-        folder, chosen, steps = resume, _resumed(resume), run.resume(resume)
+        folder, chosen, steps = resume, _resumed(resume), run.resume(resume, torch_device(device))
     else:
         chosen = _chosen(config, settings)
         folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
         _check_folder(folder)
         if out is None and is_first_process():
             say(f"The run goes to {folder}")
-        steps = run.train(chosen, folder)
+        steps = run.train(chosen, folder, torch_device(device))
     with use_threads(threads):
         watched(_resumable(steps, folder), phases(chosen))
     if is_first_process():
@@ -72,7 +83,7 @@ def train(
         if as_json:
             print_json({"run": folder, "scores": scores})
         else:
-            print_run(scores, changes_in(folder))
+            print_run(scores, chosen, changes_in(folder))
         say(f"The run is in {folder}")
 
 
@@ -121,20 +132,23 @@ def _resumable(steps: "Iterator[Step]", folder: Path) -> "Iterator[Step]":
         yield from steps
     except KeyboardInterrupt:
         if (folder / CONFIG).exists():
-            raise KeyboardInterrupt(f"interrupted; go on with: spigot train --resume {folder}") from None
+            again = f"spigot train --resume {folder}{plugin_options()}"
+            raise KeyboardInterrupt(f"interrupted; go on with: {again}") from None
         raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
 
 
-def print_run(scores: dict[str, Any], changes: Sequence[float] = ()) -> None:
+def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float] = ()) -> None:
     """Print what `scores.json` holds, a row for each set of sentences.
 
     Args:
         scores: What it holds.
+        config: The experiment.
         changes: How much of latent structures changed from epoch to epoch.
 
     Example:
+        >>> from spigot.config import make_config
         >>> trees = {"sentences": 2, "uas": 0.9, "uas_without_punctuation": 0.95, "exact": 0.5}
-        >>> print_run({"dev trees": trees})
+        >>> print_run({"dev": trees}, make_config({"stages": {"syntax": {"annotation": "trees"}}}))
         Trees, per cent
         <BLANKLINE>
                 sentences     UAS   no punctuation   exact
@@ -142,37 +156,24 @@ def print_run(scores: dict[str, Any], changes: Sequence[float] = ()) -> None:
           dev           2   90.00            95.00   50.00
         <BLANKLINE>
     """
-    if classes := _sets(scores, "accuracy", ""):
-        rows = [[name, str(part["sentences"]), percent(part["accuracy"])] for name, part in classes.items()]
-        print_table("Classes, per cent", ["", "sentences", "accuracy"], rows)
-    if graphs := _sets(scores, "labelled", " graphs"):
-        rows = [
-            [
-                name,
-                str(part["sentences"]),
-                *(percent(part["labelled"][key]) for key in ("precision", "recall", "f1")),
-                percent(part["unlabelled"]["f1"]),
-                percent(part["labelled_without_tops"]["f1"]),
-                percent(part["unlabelled_without_tops"]["f1"]),
-                percent(part["exact_labelled"]),
-            ]
-            for name, part in graphs.items()
-        ]
-        columns = ["", "sentences", "P", "R", "LF", "UF", "LF, no tops", "UF, no tops", "exact"]
-        print_table("Graphs, per cent", columns, rows)
-    if trees := _sets(scores, "uas", " trees"):
-        rows = [
-            [name, str(part["sentences"]), *(percent(part[key]) for key in ("uas", "uas_without_punctuation", "exact"))]
-            for name, part in trees.items()
-        ]
-        print_table("Trees, per cent", ["", "sentences", "UAS", "no punctuation", "exact"], rows)
-    if structures := _sets(scores, "answer", " structure"):
-        _print_structures(structures, changes)
+    from spigot.annotations import ANNOTATIONS
+    from spigot.training.judges import endings
+    from spigot.training.results import STRUCTURE
 
-
-def _sets(scores: dict[str, Any], key: str, ending: str) -> dict[str, Any]:
-    """The sets of sentences with scores of one kind, which have this key, without the ending that tells the kind."""
-    return {name.removesuffix(ending): part for name, part in scores.items() if key in part}
+    known = {ending: stage for stage, ending in endings(config).items()}
+    parts: dict[str, dict[str, Any]] = {}
+    for name, part in scores.items():
+        ending = next((e for e in (*known, STRUCTURE) if e and name.endswith(e)), "")
+        parts.setdefault(ending, {})[name.removesuffix(ending)] = part
+    for ending, sets in parts.items():
+        if ending == STRUCTURE:
+            continue
+        stage = known[ending]
+        kind = ANNOTATIONS[config.stages[stage].annotation]
+        title, columns, rows = kind().summary(sets)
+        print_table(title if ending in ("", f" {kind.nouns}") else f"{stage}: {title}", list(columns), rows)
+    if STRUCTURE in parts:
+        _print_structures(parts[STRUCTURE], changes)
 
 
 def _print_structures(structures: dict[str, Any], changes: Sequence[float]) -> None:

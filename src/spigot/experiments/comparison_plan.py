@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spigot.config import SYSTEMS as ALL_SYSTEMS
 from spigot.config import as_options, make_config
+from spigot.config import systems as all_systems
 from spigot.experiments.settings import difference
 from spigot.experiments.sweep import Trial
 from spigot.training.checkpoint import CONFIG, read_config
@@ -144,7 +144,7 @@ def plan_comparison(
 
 
 def _systems(given: Sequence[str]) -> tuple[str, ...]:
-    known = (*SYSTEMS, *(system for system in ALL_SYSTEMS["parsing"] if system not in SYSTEMS))
+    known = (*SYSTEMS, *(system for system in all_systems("parsing") if system not in SYSTEMS))
     for system in given:
         if system not in known:
             raise ValueError(f"there is no system {system!r}; choose from {', '.join(known)}.")
@@ -172,7 +172,7 @@ def check_folder(plan: Plan, out: Path) -> None:
         if not (run / CONFIG).exists():
             continue
         # The folder may have been moved, or be named from another place.
-        if found := difference(read_config(run), trial.config, but=["training.syntax_from"]):
+        if found := difference(read_config(run), trial.config, but=["syntax.start"]):
             name, then, now = found
             raise ValueError(
                 f"{run} was trained with {name} = {then!r}, not {now!r}; give the settings as they were, remove {out} "

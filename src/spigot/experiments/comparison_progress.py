@@ -17,7 +17,7 @@ from spigot.training.plan import phases
 
 # What a step costs against one of a parser's own, and what else takes time, in such steps: only the proportions matter,
 # as the pace is measured.
-_STEP = {"pruner": 0.6, "syntax": 1.0, "semantics": 1.0, "joint": 1.2}
+_HELPER, _JOINT = 0.6, 1.2  # steps of helpers and of joint training, in steps of a single stage
 _START, _FINISH, _DEV_SENTENCE = 150.0, 200.0, 0.1
 
 
@@ -95,12 +95,12 @@ class Follower:
         >>> import tempfile
         >>> from spigot.experiments.comparison_plan import plan_comparison
         >>> run = Path(tempfile.mkdtemp())
-        >>> step = {"phase": "pruner", "epoch": 1, "step": 3, "of": 50, "task": "pruner", "loss": 2.5, "sentences": 8}
+        >>> step = {"phase": "syntax", "epoch": 1, "step": 3, "of": 50, "task": "syntax", "loss": 2.5, "sentences": 8}
         >>> _ = (run / STEPS).write_text(json.dumps({**step, "dev": None, "is_best": False}) + "\\n")
         >>> progress = Progress(plan_comparison("runs/demo").trials[0], "running")
         >>> Follower(progress, run).update()
         >>> progress.place, progress.losses
-        ('pruner 1/5', {'pruner': 2.5})
+        ('syntax 1/6', {'syntax': 2.5})
     """
 
     def __init__(self, progress: Progress, run: Path) -> None:
@@ -188,15 +188,14 @@ def time_left(known: Sequence[Progress], sources: Mapping[str, str], processes: 
 def _phase_work(config: Config) -> list[float]:
     """What each phase has to do, in steps of a parser."""
     data, training = config.data, config.training
-    sizes = {"syntax": data.synthetic.train, "semantics": data.synthetic.train, "pruner": data.synthetic.train}
-    for tasks, limit in ((("syntax",), data.trees.limit), (("semantics", "pruner"), data.graphs.limit)):
-        sizes.update({task: min(limit, sizes[task]) for task in tasks if limit})
     found = []
     for phase in phases(config):
         steps = 0
         for task in phase.tasks:
-            drawn = training.share if len(phase.tasks) > 1 and task == config.intermediate else 1.0
-            steps += math.ceil(drawn * sizes.get(task, 0) / training.batch)
-        dev = data.synthetic.dev * _DEV_SENTENCE * (0.5 if phase.name == "pruner" else 1.0)
-        found.append(phase.epochs * (steps * _STEP.get(phase.name, 1.0) + dev))
+            limit = data.files(config.data_of(task.partition(".")[0])).limit
+            drawn = training.share if len(phase.tasks) > 1 and task != config.end else 1.0
+            steps += math.ceil(drawn * min(limit or data.synthetic.train, data.synthetic.train) / training.batch)
+        helper, joint = phase.judge is None, len(phase.tasks) > 1
+        dev = data.synthetic.dev * _DEV_SENTENCE * (0.5 if helper else 1.0)
+        found.append(phase.epochs * (steps * (_HELPER if helper else _JOINT if joint else 1.0) + dev))
     return found

@@ -16,8 +16,8 @@ def difference(then: Config, now: Config, *, but: Collection[str] = ()) -> tuple
 
     Example:
         >>> from spigot.config import make_config
-        >>> now = make_config({"name": "mine"}, {"estimator.eta": 0.5})
-        >>> difference(Config(), now, but=["name"])
+        >>> then, now = make_config({}), make_config({"name": "mine"}, {"estimator.eta": 0.5})
+        >>> difference(then, now, but=["name"])
         ('estimator.eta', 1.0, 0.5)
         >>> difference(now, now) is None
         True

@@ -129,20 +129,13 @@ def plan_sweep(
         config = make_config(given, {**overrides, **settings, "seed": seed}, where=str(path), options=options)
         config = config.model_copy(update={"name": name, "sweep": {}})
         # As the experiment has them: 1 and 1.0 are the same step size.
-        resolved = {setting: _value_of(config, setting) for setting in settings}
+        resolved = {setting: config.by_name().get(setting, value) for setting, value in settings.items()}
         trial = Trial(_trial_name(resolved, labels, seed), resolved, seed, config)
         if trial.name in seen:
             raise ValueError(f"{path}: the trial {trial.name} would be made twice; give each value once.")
         seen.add(trial.name)
         trials.append(trial)
     return Sweep(names, chosen, tuple(trials))
-
-
-def _value_of(config: Config, setting: str) -> Value:
-    found: Any = config.model_dump(mode="json")
-    for word in setting.split("."):
-        found = found[word]
-    return found
 
 
 def _seeds(given: Sequence[Value]) -> tuple[int, ...]:

@@ -81,9 +81,9 @@ def tag(
     as_json
         Print the report as JSON.
     """
-    from spigot.data.lemmas import Lemmatiser, annotate
-    from spigot.data.tagger import Tagger
-    from spigot.data.tagger import jackknife as tag_by_folds
+    from spigot.data.tagging.lemmas import Lemmatiser, annotate
+    from spigot.data.tagging.tagger import Tagger
+    from spigot.data.tagging.tagger import jackknife as tag_by_folds
     from spigot.report.page import check_target
 
     _check_choice(model=model is not None, train=train is not None, jackknife=jackknife)
