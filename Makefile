@@ -62,7 +62,7 @@ $(VENV)/usable: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/
 	$(SAY) "Installing what builds the kernels"
 	@$(INSTALL) $(BIN)/python $(TOOLS)
 	$(SAY) "Installing PyTorch and the rest, compiling the kernels: some minutes"
-	@$(INSTALL) $(BIN)/python --no-build-isolation --editable .
+	@$(INSTALL) $(BIN)/python --no-build-isolation --editable ".[nlp]"
 	@touch $@
 
 $(VENV)/installed: $(VENV)/usable
@@ -75,5 +75,5 @@ $(BENCH)/installed: $(VENV)/installed benchmarks/requirements.txt
 	@test -d $(BENCH) || $(PYTHON) -m venv $(BENCH)
 	@$(INSTALL) $(BENCH)/bin/python $(TOOLS)
 	@$(INSTALL) $(BENCH)/bin/python -r benchmarks/requirements.txt
-	@$(INSTALL) $(BENCH)/bin/python --no-build-isolation ".[piqp]"
+	@$(INSTALL) $(BENCH)/bin/python --no-build-isolation ".[nlp,piqp]"
 	@touch $@
