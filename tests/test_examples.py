@@ -6,16 +6,24 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[1] / "examples"
+PLUGINS = ("own_task",)
+"""Those that are no programs, but brought to the commands by `--plugin`; see tests/cli/test_plugins.py."""
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem.removesuffix("_data") not in PLUGINS)
 
 
 def test_there_are_examples() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "choosing_an_estimator",
+        "own_encoder",
+        "own_estimator",
         "own_structure",
         "parser_in_a_network",
         "zero_one_program",
     }
+    for plugin in PLUGINS:
+        assert (FOLDER / f"{plugin}.py").exists()
+        assert (FOLDER / f"{plugin}.toml").exists()
 
 
 def run(*arguments: str) -> str:
