@@ -4,8 +4,9 @@ import contextlib
 import doctest
 import importlib
 import io
-import json
 import re
+import sys
+import tomllib
 from code import InteractiveConsole
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,17 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.config import Config, Values
+from spigot.annotations import ANNOTATIONS
+from spigot.config import Config, Files, Optimiser, SharedEncoder, Values, make_config
+from spigot.config import settings as known_settings
+from spigot.config.presets import CONSUMED, POSSIBLE
+from spigot.data import FORMATS
+from spigot.encoders import ENCODERS, BiLSTMSettings
+from spigot.interface import ESTIMATORS
+from spigot.plugins import load_plugin
+from spigot.registry import Registry
+from spigot.stages import STAGES, StageSettings
+from spigot.wires import READERS, estimator_settings
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -28,6 +39,19 @@ def blocks(text: str) -> Iterator[tuple[str, str, int]]:
     """Language, code and first line of each block."""
     for found in BLOCK.finditer(text):
         yield found[1], found[2], text[: found.start(2)].count("\n")
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """Kinds that a document registers are gone afterwards: other tests list those that come with spigot."""
+    known = [kinds._kinds for kinds in (ANNOTATIONS, ENCODERS, ESTIMATORS, READERS, STAGES)]  # pyright: ignore[reportPrivateUsage]
+    places: list[dict[str, Any]] = [*known, FORMATS]
+    before = [dict(place) for place in places]
+    yield
+    for place, kinds in zip(places, before, strict=True):
+        place.clear()
+        place.update(kinds)
+    sys.modules.pop("spigot_plugin_own_task", None)  # so that whoever needs it registers it again
 
 
 def run(document: Path) -> int:
@@ -47,6 +71,28 @@ def run(document: Path) -> int:
             assert outcome.failed == 0, "".join(report)
             namespace = parsed.globs
     return count
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_configurations_in_documents_are_valid(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    found = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    configurations = [given for given in map(tomllib.loads, found) if "project" not in given]
+    if any("focus" in given.get("stages", {}) for given in configurations):
+        load_plugin(str(ROOT / "examples" / "own_task.py"))
+    for given in configurations:
+        make_config(given)
+
+
+def test_the_guide_to_a_task_shows_the_example() -> None:
+    """All of it, in its order."""
+    page = (ROOT / "docs" / "own-task.md").read_text(encoding="utf-8")
+    example = (ROOT / "examples" / "own_task.py").read_text(encoding="utf-8")
+    shown = "\n\n".join(code.strip() for language, code, _ in blocks(page) if language == "python")
+    assert re.sub(r"\n+", "\n", shown) in re.sub(r"\n+", "\n", example)
+    assert re.sub(r"\n+", "\n", example).strip().endswith(re.sub(r"\n+", "\n", shown))
+    (configuration, _) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert tomllib.loads(configuration) == tomllib.loads((ROOT / "examples" / "own_task.toml").read_text("utf-8"))
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile, about itself
@@ -163,41 +209,125 @@ def test_the_reference_has_every_public_name() -> None:
     assert sorted(listed) == sorted(spigot.__all__)
 
 
-@pytest.mark.parametrize("package", ["data", "data.synthetic", "evaluation", "models", "training"])
+PACKAGES = (
+    "annotations",
+    "batches",
+    "config",
+    "corpora",
+    "corpora.synthetic",
+    "data",
+    "encoders",
+    "evaluation",
+    "models",
+    "stages",
+    "training",
+    "wires",
+)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_the_reference_has_every_name_of_the_pipeline(package: str) -> None:
-    listed = re.findall(rf"^::: spigot\.{package}\.(\w+)$", reference(), re.MULTILINE)
-    assert sorted(listed) == sorted(importlib.import_module(f"spigot.{package}").__all__)
+    """On the page of the package, or on that of the one that a name comes from."""
+    module = importlib.import_module(f"spigot.{package}")
+    listed = re.findall(r"^::: spigot\.([\w.]+)\.(\w+)$", reference(), re.MULTILINE)
+    assert {name for owner, name in listed if owner == package} <= {*module.__all__}
+    others = [(importlib.import_module(f"spigot.{owner}"), name) for owner, name in listed if owner in PACKAGES]
+    known = {(name, id(getattr(other, name))) for other, name in others}
+    assert [name for name in module.__all__ if (name, id(getattr(module, name))) not in known] == []
 
 
-def test_the_guide_lists_every_setting_with_its_default() -> None:
+def test_the_reference_has_no_name_twice() -> None:
+    listed = re.findall(r"^::: (spigot\.[\w.]+)$", reference(), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+
+
+def settings_of(*headings: str) -> dict[str, str]:
+    """The names in the tables under some headings of the page of settings, with their second column."""
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-    listed = dict(re.findall(r"^\| `([\w.*]+)` \| (.*?) \|", text, re.MULTILINE))
-    defaults: dict[str, list[Any]] = {}
-    for name, value in sorted(leaves(Config()), key=lambda leaf: leaf[0].count(".")):
-        defaults.setdefault(re.sub(r".*\b(encoder|optimiser)\.", r"*.\1.", name), []).append(value)
-    assert listed.keys() == defaults.keys()
-    for name, values in defaults.items():
-        shown = {"absent": None, "[]": (), "{}": {}, '""': "", "true": True, "false": False}
-        found = [shown.get(word, word) for word in re.findall(r"`(.*?)`", listed[name]) or [listed[name]]]
-        pairs = zip(found, values, strict=False)
-        found = [_as(word, value) if isinstance(word, str) else word for word, value in pairs]
-        assert found == values[: len(found)], name
-        assert len(found) == len(values) or len(set(values)) == 1, name
+    sections = dict(re.findall(r"^##+ (.*?)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
+    rows = [row for heading in headings for row in re.findall(r"^\| `([\w.]+)` \| (.*?) \|", sections[heading], re.M)]
+    assert len(rows) == len(dict(rows)), headings
+    return dict(rows)
 
 
-def _as(word: str, like: object) -> object:
-    """What is written in the kind of what is meant."""
-    return tuple(json.loads(word)) if isinstance(like, tuple) else type(like)(word)  # pyright: ignore[reportCallIssue]
+def shown(cell: str) -> object:
+    """A default as the page has it: TOML, or nothing."""
+    return None if cell == "none" else tomllib.loads(f"x = {cell.strip('`')}")["x"]
 
 
 def leaves(values: Values, above: str = "") -> Iterator[tuple[str, object]]:
-    """Every setting by its dotted name, with its value."""
-    for name in type(values).model_fields:
-        value = getattr(values, name)
+    """Every setting by its dotted name, with its value as TOML has it."""
+    for name, field in type(values).model_fields.items():
+        value, name = getattr(values, name), field.alias or name
         if isinstance(value, Values):
             yield from leaves(value, f"{above}{name}.")
         else:
-            yield above + name, value
+            yield above + name, list(value) if isinstance(value, tuple) else value
+
+
+def check_settings(listed: dict[str, str], wanted: dict[str, object]) -> None:
+    """What is listed are the settings and their defaults."""
+    assert listed.keys() == wanted.keys()
+    assert {name: shown(cell) for name, cell in listed.items()} == wanted
+
+
+def test_the_guide_lists_every_setting_of_an_experiment_with_its_default() -> None:
+    files = {f"data.NAME.{name}": value for name, value in leaves(Files())}
+    shared = {f"encoders.NAME.{name}": {} for name in SharedEncoder.model_fields}
+    wanted = {name: value for name, value in leaves(Config()) if name not in ("encoders", "stages")}
+    check_settings(settings_of("The experiment", "Data", "Training"), {**wanted, **files, **shared})
+
+
+# Any stage's settings, with an annotation that each must have.
+ANY_STAGE = dict(leaves(StageSettings(annotation="trees")))
+
+
+def test_the_guide_lists_what_all_stages_encoders_and_optimisers_can_be_told() -> None:
+    own = {name: value for name, value in ANY_STAGE.items() if not name.startswith(("encoder.", "optimiser."))}
+    check_settings(settings_of("Every stage"), {**own, "annotation": None, "encoder": {}, "optimiser": {}})
+    check_settings(settings_of("Encoders"), dict(leaves(BiLSTMSettings())))
+    check_settings(settings_of("Optimisers"), dict(leaves(Optimiser())))
+
+
+def ours(kinds: Registry[Any]) -> list[str]:
+    """The kinds that come with spigot; tests may have brought others."""
+    return [name for name, kind in kinds.items() if kind.__module__.startswith("spigot.")]
+
+
+@pytest.mark.parametrize("kind", ours(STAGES))
+def test_the_guide_lists_what_a_kind_of_stage_can_be_told(kind: str) -> None:
+    """All in which it differs from others, with its defaults."""
+    settings = dict(leaves(STAGES[kind].Settings(annotation="trees")))
+    own = {name: value for name, value in settings.items() if name not in ANY_STAGE or ANY_STAGE[name] != value}
+    usual = {f"pruning.encoder.{name}": value for name, value in leaves(BiLSTMSettings())}
+    usual |= {f"pruning.optimiser.{name}": value for name, value in leaves(Optimiser())}
+    wanted = {name: value for name, value in own.items() if name not in usual or usual[name] != value}
+    check_settings(settings_of(f"`{kind}`"), wanted)
+    # And no more can be set than is listed here, for every stage, for encoders and for optimisers.
+    tables = {"stages": {"mine": {"annotation": "trees", "model": kind}}}
+    groups = {"encoder", "optimiser", "pruning", "pruning.encoder", "pruning.optimiser"}
+    known = {name.removeprefix("mine.") for name in known_settings(tables) if name.startswith("mine.")}
+    assert known - groups == {re.sub(r"\breads\..*", "reads", name) for name in settings}
+
+
+@pytest.mark.parametrize(("heading", "kinds"), [("Readers", READERS), ("Estimators", ESTIMATORS)])
+def test_the_guide_lists_every_reader_and_estimator_with_its_options(heading: str, kinds: Registry[Any]) -> None:
+    listed = settings_of(heading)
+    assert sorted(listed) == sorted(ours(kinds))
+    for kind, cell in listed.items():
+        options = {}
+        for option in re.findall(r"`(.*?)`", cell):
+            options |= tomllib.loads(option) if "=" in option else {option: None}
+        model = READERS[kind].Settings(name=kind) if kinds is READERS else estimator_settings(kind)
+        assert options == {name: value for name, value in leaves(model) if name != "name"}, kind
+
+
+def test_the_guide_lists_the_short_forms() -> None:
+    listed = settings_of("Short forms")
+    consumed = {f"{group}.{name}": value for group, kind in CONSUMED.items() for name, value in leaves(kind())}
+    tables = {"task", "system", "estimator", "training.syntax_from", *POSSIBLE}
+    check_settings({name: cell for name, cell in listed.items() if name not in tables}, consumed)
+    assert tables <= listed.keys()
 
 
 def test_every_page_is_in_the_navigation() -> None:
