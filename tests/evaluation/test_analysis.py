@@ -388,3 +388,21 @@ def test_thousands_of_sentences_take_little_time():
     # Not timed; but a loop over all pairs of sentences would take so long that the suite would be ended.
     analysis = analyse(gold * 250, gold * 250, other * 250, samples=10)
     assert group(analysis, "all").scores["UAS"].b == pytest.approx(tree_counts(gold, other).f1())
+
+
+def test_what_is_neither_tree_nor_graph_nor_class_is_scored_too() -> None:
+    """Under names of its own, by whoever can judge it; alone it is enough to compare two systems."""
+    from spigot.annotations import further_judges
+
+    words = ("Rain", "fell")
+    right, wrong = Graph.of([Arc(2, 1, "ARG1")]), Graph.of([Arc(2, 1, "ARG2")])
+    gold, good, bad = (Sentence(words).put("second", graph) for graph in (right, right, wrong))
+    judges = further_judges([gold], [bad], [good])
+    scores = analyse([gold], [bad], [good], more=judges).groups[0].scores
+    assert {name: (score.a, score.b) for name, score in scores.items()} == {
+        "second LF": (0.0, 1.0),
+        "second UF": (1.0, 1.0),
+    }
+    assert further_judges([gold], [bad], [Sentence(words)]) == {}  # one of them lacks it
+    with pytest.raises(ValueError, match="nothing to compare"):
+        analyse([gold], [bad], [good])

@@ -6,7 +6,7 @@ from spigot.annotations.graphs import Graphs  # isort: skip
 from spigot.annotations.classes import Classes  # isort: skip
 from spigot.annotations.tags import Tags  # isort: skip
 from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure, ScoreTable
-from spigot.annotations.present import annotations_in, kind_of, nouns_in
+from spigot.annotations.present import annotations_in, further_judges, kind_of, nouns_in
 
 __all__ = [
     "ANNOTATIONS",
@@ -20,6 +20,7 @@ __all__ = [
     "Tags",
     "Trees",
     "annotations_in",
+    "further_judges",
     "kind_of",
     "nouns_in",
 ]

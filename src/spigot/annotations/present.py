@@ -1,10 +1,11 @@
 """Which annotations sentences have, without being told."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation
 from spigot.annotations.graphs import Graphs
 from spigot.data.sentence import COLUMNS, Graph, Sentence
+from spigot.evaluation.sides import Judge
 
 
 def kind_of(name: str, value: object = None) -> AbstractAnnotation | None:
@@ -39,6 +40,28 @@ def annotations_in(sentences: Iterable[Sentence]) -> dict[str, AbstractAnnotatio
     usual = [kind.name for kind in ANNOTATIONS.values()]
     order = sorted(found, key=lambda name: (usual.index(name) if name in usual else len(usual), name))
     return {name: kind for name in order if (kind := found[name]) is not None and name not in COLUMNS}
+
+
+def further_judges(gold: Sequence[Sentence], *answers: Sequence[Sentence]) -> dict[str, Judge]:
+    """What counts right answers of annotations beside the usual trees, graphs and classes, by the name of the measure.
+
+    Args:
+        gold: Sentences with what is right.
+        answers: The same sentences as systems see them. What some sentence of any side lacks is left out.
+
+    Example:
+        >>> rain = Sentence(("Rain",), heads=(0,), annotations={"second": Graph()})
+        >>> list(further_judges([rain], [rain]))
+        ['second LF', 'second UF']
+    """
+    sides = (gold, *answers)
+    return {
+        measure.name if kind.is_usual else f"{name} {measure.name}": measure.counts
+        for name, kind in annotations_in(gold).items()
+        if name not in ("heads", "graph", "label")
+        and all(sentence.get(name) is not None for side in sides for sentence in side)
+        for measure in kind.measures
+    }
 
 
 def nouns_in(sentences: Iterable[Sentence]) -> str:

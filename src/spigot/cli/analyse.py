@@ -68,6 +68,7 @@ def analyse(
     as_json
         Print the numbers as JSON instead of tables.
     """
+    from spigot.annotations import further_judges
     from spigot.evaluation.analysis import analyse as analysed
 
     systems, file = _divided((first, *others))
@@ -96,6 +97,7 @@ def analyse(
             punctuation=punctuation,
             samples=samples,
             seed=seed,
+            more=further_judges(gold, found[0], answer),
         )
         for system, answer in progress(pairs, "comparing", total=len(pairs))
     }

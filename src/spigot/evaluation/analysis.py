@@ -4,7 +4,7 @@ System A is the one compared against, usually the pipeline, whose parser never f
 Everything is a plain number, so that `dataclasses.asdict` makes it ready for JSON.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +18,7 @@ from spigot.evaluation.columns import Bools
 from spigot.evaluation.counts import Counts
 from spigot.evaluation.examples import Example, Gained, pick
 from spigot.evaluation.heads import Against, HeadChanges
-from spigot.evaluation.sides import Measures, Sides
+from spigot.evaluation.sides import NO_JUDGES, Judge, Measures, Sides
 from spigot.evaluation.significance import bootstrap
 
 GroupName = Literal["all", "same", "different"]
@@ -133,6 +133,7 @@ def analyse(
     punctuation: bool = True,
     samples: int = 2000,
     seed: int = 0,
+    more: Mapping[str, Judge] = NO_JUDGES,
 ) -> Analysis:
     """Find out what differs between two systems, and whether it helped.
 
@@ -148,6 +149,7 @@ def analyse(
         punctuation: Whether punctuation counts in everything about trees.
         samples: How often the bootstrap draws the sentences anew.
         seed: Where its random numbers start.
+        more: Further scores by name, each with what counts it; `spigot.annotations.further_judges` finds them.
 
     Raises:
         ValueError: If there are no sentences, if they are not the same on all sides, if a system has the annotation of
@@ -169,7 +171,7 @@ def analyse(
     """
     if sample < 0:
         raise ValueError(f"sample is {sample}; it must be 0 or more.")
-    sides = Sides(gold, a, b, punctuation=punctuation)
+    sides = Sides(gold, a, b, punctuation=punctuation, more=more)
     if against == "predicted" and sides.has_heads and not sides.has_graphs:
         raise ValueError("against is 'predicted', and a system has no graphs to judge by; use 'gold'.")
     measures = sides.measures()

@@ -1,6 +1,6 @@
 """Gold data and two systems, side by side in one layout."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -9,6 +9,11 @@ from spigot.data.sentence import Sentence
 from spigot.evaluation.changes import arcs_changed
 from spigot.evaluation.columns import Arcs, Bools, Columns, Ints, arc_counts, exact, role_numbers
 from spigot.evaluation.counts import Counts, aligned
+
+Judge = Callable[[Sequence[Sentence], Sequence[Sentence]], Counts]
+"""Counts what is right in an answer, sentence by sentence."""
+
+NO_JUDGES: Mapping[str, Judge] = {}
 
 Measures = dict[str, tuple[Counts, Counts, Bools]]
 """By name: the counts of both systems, and which sentences can be judged."""
@@ -29,6 +34,7 @@ class Sides:
         has_graphs: Whether both have graphs.
         has_labels: Whether both have classes.
         roles: The number of each role.
+        more: Judges of annotations that are neither trees nor graphs nor classes under their usual names.
 
     Example:
         >>> words = ("Rain", "fell", ".")
@@ -39,7 +45,13 @@ class Sides:
     """
 
     def __init__(
-        self, gold: Sequence[Sentence], a: Sequence[Sentence], b: Sequence[Sentence], *, punctuation: bool
+        self,
+        gold: Sequence[Sentence],
+        a: Sequence[Sentence],
+        b: Sequence[Sentence],
+        *,
+        punctuation: bool,
+        more: Mapping[str, Judge] = NO_JUDGES,
     ) -> None:
         if not gold:
             raise ValueError("there are no sentences to analyse; give at least one.")
@@ -49,14 +61,14 @@ class Sides:
                     pass
             except ValueError as error:
                 raise ValueError(f"the {name} system: {error}") from None
-        self.gold, self.a, self.b = gold, a, b
+        self.gold, self.a, self.b, self.more = gold, a, b, more
         self.columns: Columns = Columns(gold)
         ignored = self.columns.punctuation(gold) if not punctuation else np.zeros(1, dtype=np.bool_)
         self.kept: Bools = ~np.broadcast_to(ignored, self.columns.word.shape)
         self.has_heads, self.has_graphs, self.has_labels = (
             _complete(a, field, "first") & _complete(b, field, "second") for field in _KINDS
         )
-        if not (self.has_heads or self.has_graphs or self.has_labels):
+        if not (self.has_heads or self.has_graphs or self.has_labels or more):
             raise ValueError(
                 f"the first system has {_kinds(a)}, the second {_kinds(b)}: there is nothing to compare; give systems "
                 "that both have trees, graphs or classes."
@@ -118,6 +130,9 @@ class Sides:
                 Counts((second == right) & known, known, known),
                 known,
             )
+        everyone = np.ones(len(self.gold), dtype=np.bool_)
+        for name, judge in self.more.items():
+            found[name] = judge(self.gold, self.a), judge(self.gold, self.b), everyone
         return found
 
     def _tree_counts(self, heads: Ints) -> Counts:

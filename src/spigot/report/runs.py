@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 import spigot
+from spigot.annotations import further_judges
 from spigot.evaluation.analysis import analyse
 from spigot.report.accounts import account_markup, live_wires
 from spigot.report.analysis_tables import analysis_tables
@@ -178,7 +179,8 @@ def _analysis_sections(
             continue
         told(f"analysis of {each.contender.name}")
         try:
-            analysis = analyse(each.gold, first.found, each.found, sample=0)
+            more = further_judges(each.gold, first.found, each.found)
+            analysis = analyse(each.gold, first.found, each.found, sample=0, more=more)
         except ValueError:  # they have nothing in common that an analysis is about
             continue
         yield Section(
