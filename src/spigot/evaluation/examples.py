@@ -120,7 +120,7 @@ def pick(sides: Sides, sample: int) -> Picked:
 def _gain(sides: Sides) -> tuple[Gained | None, Ints]:
     """What each sentence gained from A to B, and in what."""
     measures = sides.measures()
-    if sides.has_labels or not measures:
+    if sides.has_labels or not measures.keys() & {"LF", "UAS"}:
         return None, np.zeros(len(sides.gold), dtype=np.int64)
     first, second, _ = measures["LF" if "LF" in measures else "UAS"]
     if "LF" in measures:  # right minus wrong
