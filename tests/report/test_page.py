@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from spigot.report.page import Cell, Page, Picture, Section, Table, TableRow, check_target, policy, render, write
+from spigot.report.page import Page, Picture, Section, check_target, policy, render, write
+from spigot.tables import Cell, Table, TableRow
 
 PAGE = Page(
     title="Title <1>",

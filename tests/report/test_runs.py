@@ -19,9 +19,9 @@ from spigot.config import make_config
 from spigot.data.formats import read, write
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.evaluation import analyse, graph_counts, interval
+from spigot.evaluation.analysis_tables import analysis_tables
 from spigot.models import account
 from spigot.report.accounts import account_drawing, account_markup, estimators, live_wires
-from spigot.report.analysis_tables import analysis_tables
 from spigot.report.answers import Judged
 from spigot.report.explore import choose, compared
 from spigot.report.material import experiments, read_run

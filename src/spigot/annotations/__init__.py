@@ -5,7 +5,7 @@ from spigot.annotations.trees import Trees  # isort: skip
 from spigot.annotations.graphs import Graphs  # isort: skip
 from spigot.annotations.classes import Classes  # isort: skip
 from spigot.annotations.tags import Tags  # isort: skip
-from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure, ScoreTable
+from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure
 from spigot.annotations.present import annotations_in, further_judges, kind_of, nouns_in
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "DrawnArc",
     "Graphs",
     "Measure",
-    "ScoreTable",
     "Tags",
     "Trees",
     "annotations_in",

@@ -11,6 +11,7 @@ from torch import Tensor
 from spigot.data.sentence import Sentence
 from spigot.evaluation.counts import Counts
 from spigot.registry import Registry
+from spigot.tables import Table, plain_table
 
 ANNOTATIONS: "Registry[AbstractAnnotation]" = Registry("kind of annotation")
 """The kinds of annotation by name."""
@@ -88,24 +89,6 @@ class Measure:
         """The number in what `score` gave, as JSON has it."""
         found = scores[self.key]
         return found["f1"] if isinstance(found, Mapping) else found
-
-
-class ScoreTable(NamedTuple):
-    """Scores as people read them.
-
-    Attributes:
-        title: What they are of.
-        columns: The heads of the columns.
-        rows: The cells of each row, the first one its name.
-
-    Example:
-        >>> ScoreTable("Trees, per cent", ("", "UAS"), (("dev", "91.20"),)).title
-        'Trees, per cent'
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
 
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -213,7 +196,7 @@ class AbstractAnnotation(abc.ABC):
         """The same numbers counted otherwise: without punctuation, without tops."""
         return ()
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[ScoreTable]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
         """Scores of one set of sentences as tables.
 
         Args:
@@ -223,9 +206,9 @@ class AbstractAnnotation(abc.ABC):
         """
         rows = [bounded(bounds, m.key, [m.name, percent(m.value(scores))]) for m in self.measures]
         columns = ["", "per cent", *([INTERVAL] if bounds else [])]
-        return [ScoreTable(f"{self.nouns.capitalize()}: {scores['sentences']} sentences, per cent", columns, rows)]
+        return [plain_table(f"{self.nouns.capitalize()}: {scores['sentences']} sentences, per cent", columns, rows)]
 
-    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
+    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> Table:
         """Scores of several sets of sentences as one table, a row for each.
 
         Args:
@@ -236,7 +219,7 @@ class AbstractAnnotation(abc.ABC):
             for name, scores in parts.items()
         ]
         names = (measure.name for measure in self.measures)
-        return ScoreTable(f"{self.nouns.capitalize()}, per cent", ["", "sentences", *names], rows)
+        return plain_table(f"{self.nouns.capitalize()}, per cent", ["", "sentences", *names], rows)
 
     @abc.abstractmethod
     def draw(self, value: Any) -> Drawn:

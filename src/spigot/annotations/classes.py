@@ -16,13 +16,13 @@ from spigot.annotations.annotation import (
     Bounds,
     Drawn,
     Measure,
-    ScoreTable,
     bounded,
     percent,
 )
 from spigot.data.sentence import Sentence
 from spigot.evaluation.labels import LabelScores, score_labels
 from spigot.evaluation.metrics import label_counts
+from spigot.tables import Table, plain_table
 from spigot.types import Parts
 
 ACCURACY = "accuracy"
@@ -80,11 +80,11 @@ class Classes(AbstractAnnotation):
         about = "Accuracy: share of sentences with the right class."
         return (Measure(ACCURACY, "accuracy", partial(label_counts, field=self.name), about),)
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[ScoreTable]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
         """Accuracy, and if asked for every class and what was taken for what."""
         rows = [bounded(bounds, "accuracy", ["all sentences", percent(scores["accuracy"])])]
         title = f"Classes: {scores['sentences']} sentences, per cent"
-        found = [ScoreTable(title, ["", ACCURACY, *([INTERVAL] if bounds else [])], rows)]
+        found = [plain_table(title, ["", ACCURACY, *([INTERVAL] if bounds else [])], rows)]
         if not every:
             return found
         classes, confusion = scores["classes"], scores["confusion"]
@@ -98,10 +98,10 @@ class Classes(AbstractAnnotation):
             ]
             for label, one in classes.items()
         ]
-        found.append(ScoreTable("Each class, per cent", ["class", "gold", "predicted", "P", "R", "F1"], rows))
+        found.append(plain_table("Each class, per cent", ["class", "gold", "predicted", "P", "R", "F1"], rows))
         title = "Sentences of a class (row) by what they were taken for (column)"
         rows = [[label, *(str(confusion.get(label, {}).get(other, 0)) for other in classes)] for label in classes]
-        return [*found, ScoreTable(title, ["", *classes], rows)]
+        return [*found, plain_table(title, ["", *classes], rows)]
 
     def draw(self, value: int) -> Drawn:
         """The class in words."""

@@ -19,13 +19,13 @@ from spigot.annotations.annotation import (
     Drawn,
     DrawnArc,
     Measure,
-    ScoreTable,
     bounded,
     percent,
 )
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.evaluation.metrics import GraphScores, graph_counts, score_graphs
 from spigot.structures.graphs import SemanticGraphs
+from spigot.tables import Table, plain_table
 from spigot.types import Parts
 
 LF, UF = "LF", "UF"
@@ -162,21 +162,21 @@ class Graphs(AbstractAnnotation):
             Measure(f"{UF} without tops", "unlabelled_without_tops", unlabelled),
         )
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[ScoreTable]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
         """Precision, recall and F1, and if asked for those of every role."""
         rows = [
             bounded(bounds, key, [name, *_counted(scores[key], scores.get(f"exact_{key}"))])
             for key, name in _ROWS.items()
         ]
         columns = ["", "gold", "predicted", "exact", "P", "R", "F1", *([INTERVAL] if bounds else [])]
-        found = [ScoreTable(f"Graphs: {scores['sentences']} sentences, per cent", columns, rows)]
+        found = [plain_table(f"Graphs: {scores['sentences']} sentences, per cent", columns, rows)]
         if every:
             roles = sorted(scores["by_label"].items(), key=lambda item: (-item[1]["gold"], item[0]))
             rows = [[role, *(cell for cell in _counted(numbers, None) if cell)] for role, numbers in roles]
-            found.append(ScoreTable("Roles, per cent", ["", "gold", "predicted", "P", "R", "F1"], rows))
+            found.append(plain_table("Roles, per cent", ["", "gold", "predicted", "P", "R", "F1"], rows))
         return found
 
-    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
+    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> Table:
         """LF and UF with and without tops."""
         rows = [
             [
@@ -192,7 +192,7 @@ class Graphs(AbstractAnnotation):
             for name, part in parts.items()
         ]
         columns = ["", "sentences", "P", "R", LF, UF, f"{LF}, no tops", f"{UF}, no tops", "exact"]
-        return ScoreTable("Graphs, per cent", columns, rows)
+        return plain_table("Graphs, per cent", columns, rows)
 
     def draw(self, value: Graph) -> Drawn:
         """Arcs above the words; tops come from nowhere."""

@@ -18,13 +18,13 @@ from spigot.annotations.annotation import (
     Drawn,
     DrawnArc,
     Measure,
-    ScoreTable,
     bounded,
     padded,
     percent,
 )
 from spigot.data.sentence import Sentence
 from spigot.evaluation.metrics import TreeScores, score_trees, tree_counts
+from spigot.tables import Table, plain_table
 from spigot.types import Parts
 
 UAS = "UAS"
@@ -80,7 +80,7 @@ class Trees(AbstractAnnotation):
         counts = partial(tree_counts, punctuation=False, field=self.name)
         return (Measure(f"{UAS} without punctuation", "uas_without_punctuation", counts),)
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[ScoreTable]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
         """All words, and those that are not punctuation."""
         rows = [
             bounded(bounds, f"uas{key}", [name, str(scores[f"words{key}"]), *shares])
@@ -88,13 +88,13 @@ class Trees(AbstractAnnotation):
             for shares in [[percent(scores[f"exact{key}"]), percent(scores[f"uas{key}"])]]
         ]
         columns = ["", "words", "exact", UAS, *([INTERVAL] if bounds else [])]
-        return [ScoreTable(f"Trees: {scores['sentences']} sentences, per cent", columns, rows)]
+        return [plain_table(f"Trees: {scores['sentences']} sentences, per cent", columns, rows)]
 
-    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
+    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> Table:
         """UAS with and without punctuation, and whole trees."""
         keys = ("uas", "uas_without_punctuation", "exact")
         rows = [[name, str(part["sentences"]), *(percent(part[key]) for key in keys)] for name, part in parts.items()]
-        return ScoreTable("Trees, per cent", ["", "sentences", UAS, "no punctuation", "exact"], rows)
+        return plain_table("Trees, per cent", ["", "sentences", UAS, "no punctuation", "exact"], rows)
 
     def places(self, value: tuple[int, ...]) -> dict[int, int]:
         """The head of each word."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import torch
     from rich.text import Text
 
+    from spigot.tables import Table
+
 _Item = TypeVar("_Item")
 _WIDEST = 1000  # of a table, in characters
 
@@ -135,6 +137,47 @@ def print_table(
         console.print(table)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def show_table(table: "Table") -> None:
+    """Print a table of results, and how to read it. Nothing in it can touch the screen.
+
+    Args:
+        table: The table.
+
+    Example:
+        >>> from spigot.tables import plain_table
+        >>> show_table(plain_table("Roles", ["", "gold"], [["[red]ARG1", "7"]], "As they are."))
+        Roles
+        <BLANKLINE>
+                      gold
+         ──────────────────
+          [red]ARG1      7
+        <BLANKLINE>
+        As they are.
+        <BLANKLINE>
+    """
+    from rich.markup import escape
+
+    def shown(text: str) -> str:
+        return escape(printable(text))
+
+    rows = [
+        [shown(row.name), *(shown(f"{cell.text} {cell.detail}".strip()) for cell in row.cells)] for row in table.rows
+    ]
+    print_table(printable(table.title), [shown(column) for column in table.columns], rows)
+    if table.note:
+        print(f"{printable(table.note)}\n")
+
+
+def printable(text: str) -> str:
+    """Text from outside, without characters that would move the cursor or colour the screen.
+
+    Example:
+        >>> printable("a\\x07b")
+        'a\N{REPLACEMENT CHARACTER}b'
+    """
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
 
 
 def say(message: str) -> None:

@@ -1,12 +1,12 @@
 """`spigot score`: two files, one right and one predicted."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spigot.cli.answers import format_beside, has, shared
-from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, print_table, say
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, say, show_table
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 
@@ -181,5 +181,5 @@ def print_scores(scores: Scores, bounds: dict[str, tuple[float, float]], *, ever
     for name, one in scores.items():
         prefix = bound_key(name, one.annotation, "")
         mine = {key.removeprefix(prefix): value for key, value in bounds.items() if key.startswith(prefix)}
-        for title, columns, rows in one.annotation.tables(one.scores, mine, every=every):
-            print_table(title if not prefix else f"{name}: {title}", list(columns), rows)
+        for table in one.annotation.tables(one.scores, mine, every=every):
+            show_table(table if not prefix else replace(table, title=f"{name}: {table.title}"))

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,7 @@ from spigot.cli.console import (
     print_json,
     print_table,
     say,
+    show_table,
     torch_device,
     use_threads,
 )
@@ -170,8 +172,9 @@ def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float]
             continue
         stage = known[ending]
         kind = ANNOTATIONS[config.stages[stage].annotation]
-        title, columns, rows = kind().summary(sets)
-        print_table(title if ending in ("", f" {kind.nouns}") else f"{stage}: {title}", list(columns), rows)
+        table = kind().summary(sets)
+        usual = ending in ("", f" {kind.nouns}")
+        show_table(table if usual else replace(table, title=f"{stage}: {table.title}"))
     if STRUCTURE in parts:
         _print_structures(parts[STRUCTURE], changes)
 

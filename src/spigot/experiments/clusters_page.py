@@ -7,7 +7,8 @@ import torch
 import spigot
 from spigot.experiments.clusters import CONTENDERS, Epoch, Row, Settings, make_task, mean_and_spread, summarise
 from spigot.report.figures import Curve, curves, dots
-from spigot.report.page import Cell, Page, Picture, Section, Table, TableRow
+from spigot.report.page import Page, Picture, Section
+from spigot.tables import Cell, Table, TableRow
 
 GOLD = next(contender.name for contender in CONTENDERS if contender.estimator is None)
 FLOOR = next(contender.name for contender in CONTENDERS if isinstance(contender.estimator, spigot.Pipeline))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from spigot.data.formats.files import written
 from spigot.report.figures import colour, theme
+from spigot.tables import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,73 +35,6 @@ class Picture:
 
     svg: str
     caption: str = ""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A number of a table.
-
-    Attributes:
-        text: As printed.
-        detail: Printed smaller behind it.
-        share: Length of the bar under it, from 0 to 1.
-        best: Whether to print it bold.
-
-    Example:
-        >>> Cell("84.58", "± 0.24", best=True).detail
-        '± 0.24'
-    """
-
-    text: str
-    detail: str = ""
-    share: float | None = None
-    best: bool = False
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """A row of a table.
-
-    Attributes:
-        name: What the row is about.
-        cells: Its numbers.
-        series: Its colour in the charts, or `None`.
-        aside: Set apart, for bounds and floors.
-
-    Example:
-        >>> TableRow("SPIGOT", [Cell("84.58")], series=2).aside
-        False
-    """
-
-    name: str
-    cells: Sequence[Cell]
-    series: int | None = None
-    aside: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of numbers.
-
-    Attributes:
-        columns: The heads of the columns, the first one being that of the row names.
-        rows: The rows.
-        title: What it shows, above it.
-        note: How to read it, below it.
-        narrow: Whether several such tables may stand side by side.
-        stacked: Whether the details of cells stand below their numbers instead of behind them.
-
-    Example:
-        >>> len(Table(["", "LF"], [TableRow("SPIGOT", [Cell("84.58")])]).rows)
-        1
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[TableRow]
-    title: str = ""
-    note: str = ""
-    narrow: bool = False
-    stacked: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from spigot.annotations import Measure
 from spigot.evaluation import Counts, interval
 from spigot.report.figures import Curve, curves
 from spigot.report.material import Contender, Experiment, Run
-from spigot.report.page import Cell, Picture, Section, Table, TableRow
+from spigot.report.page import Picture, Section
+from spigot.tables import Cell, Table, TableRow
 from spigot.training.development import CHANGED
 from spigot.training.judges import Judge, changing, development_measures
 from spigot.training.plan import LATENT

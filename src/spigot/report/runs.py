@@ -13,8 +13,8 @@ import torch
 import spigot
 from spigot.annotations import further_judges
 from spigot.evaluation.analysis import analyse
+from spigot.evaluation.analysis_tables import analysis_tables
 from spigot.report.accounts import account_markup, live_wires
-from spigot.report.analysis_tables import analysis_tables
 from spigot.report.answers import Answers, answers, is_whole
 from spigot.report.explore import explorer, still
 from spigot.report.figure1 import figure1_interactive, figure1_script

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from spigot.report.material import Experiment, Run
-from spigot.report.page import Cell, Section, Table, TableRow
+from spigot.report.page import Section
 from spigot.report.results import phase_name
+from spigot.tables import Cell, Table, TableRow
 
 
 @dataclass(frozen=True)

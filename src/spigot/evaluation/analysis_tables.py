@@ -1,11 +1,11 @@
-"""What differs between two systems, as the tables of a report (§5, Table 3), in the words of `spigot analyse`."""
+"""What differs between two systems, as tables (§5, Table 3): those of `spigot analyse` and of reports."""
 
 from collections.abc import Iterator
 
 from spigot.evaluation.analysis import Analysis, Paired
 from spigot.evaluation.changes import GraphChanges, LabelChanges
 from spigot.evaluation.heads import HeadChanges
-from spigot.report.page import Cell, Table, TableRow
+from spigot.tables import Cell, Table, TableRow, plain_table
 
 _KINDS = {
     "to_semantic_head": "(a) new head is a semantic head",
@@ -40,7 +40,7 @@ def analysis_tables(analysis: Analysis, first: str, second: str) -> Iterator[Tab
     if analysis.labels is not None:
         yield from _flips(analysis.labels, first, second)
     if analysis.graphs is not None:
-        yield _graphs(analysis.graphs, first, second)
+        yield from _graphs(analysis.graphs, first, second)
     yield from _breakdowns(analysis, first, second)
 
 
@@ -101,18 +101,19 @@ def _head_kinds(heads: HeadChanges, first: str, second: str) -> Table:
     return Table(["", "changes", "share", "at random", "other way"], rows, title, note)
 
 
-def _graphs(graphs: GraphChanges, first: str, second: str) -> Table:
+def _graphs(graphs: GraphChanges, first: str, second: str) -> Iterator[Table]:
     arcs = (graphs.arcs_a, graphs.arcs_b, graphs.kept, graphs.relabelled, graphs.removed, graphs.added)
-    tops = [Cell(f"{number:,}") for number in (graphs.tops_removed, graphs.tops_added)]
-    return Table(
-        ["", first, second, "same", "relabelled", "removed", "added"],
-        [
-            TableRow("arcs", [Cell(f"{number:,}") for number in arcs]),
-            TableRow("tops", [*[Cell("")] * 4, *tops]),
-        ],
+    tops = [f"{number:,}" for number in (graphs.tops_removed, graphs.tops_added)]
+    yield plain_table(
         f"Graphs: {graphs.changed:,} of {graphs.sentences:,} sentences differ, "
         f"{graphs.per_sentence:.2f} changes a sentence",
+        ["", first, second, "same", "relabelled", "removed", "added"],
+        [["arcs", *(f"{number:,}" for number in arcs)], ["tops", "", "", "", "", *tops]],
     )
+    roles = list(graphs.by_role.items())[:_ROLES]
+    rows = [[role, f"{one.only_a:,}", f"{one.only_b:,}"] for role, one in roles]
+    if rows:
+        yield plain_table("Arcs of one system only, by role", ["", f"only {first}", f"only {second}"], rows)
 
 
 def _flips(labels: LabelChanges, first: str, second: str) -> Iterator[Table]:
