@@ -173,7 +173,7 @@ def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float]
         stage = known[ending]
         kind = ANNOTATIONS[config.stages[stage].annotation]
         table = kind().summary(sets)
-        usual = ending in ("", f" {kind.nouns}")
+        usual = not ending or (ending == f" {kind.nouns}" and not config.stages[stage].field)
         show_table(table if usual else replace(table, title=f"{stage}: {table.title}"))
     if STRUCTURE in parts:
         _print_structures(parts[STRUCTURE], changes)
