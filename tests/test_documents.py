@@ -51,7 +51,8 @@ def _as_it_was() -> Iterator[None]:
     for place, kinds in zip(places, before, strict=True):
         place.clear()
         place.update(kinds)
-    sys.modules.pop("spigot_plugin_own_task", None)  # so that whoever needs it registers it again
+    for name in [name for name in sys.modules if name.startswith("spigot_plugin_")]:
+        del sys.modules[name]  # so that whoever needs it registers it again
 
 
 def run(document: Path) -> int:

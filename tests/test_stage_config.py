@@ -308,3 +308,28 @@ def test_the_configuration_of_a_run_can_be_changed(tmp_path: Path) -> None:
     assert list(load_config(tmp_path / CONFIG, {"system": "neurboparser"}).stages) == ["semantics"]
     write_config(tmp_path / CONFIG, make_config(given(THREE)))
     assert load_config(tmp_path / CONFIG, {"system": "ste"}).system == "ste"
+
+
+_TREES = {"annotation": "trees"}
+_MOOD = {"annotation": "label", "reads": {"stage": "syntax", "as": "roles", "estimator": "pipeline"}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"stages": {"one": _TREES, "two": _TREES}}, "stages.one and stages.two both find 'heads'"),
+        ({"stages": {"chain": {**_TREES, "model": "given", "rule": "left"}}}, "stages.chain follows a rule"),
+        (
+            {
+                "encoders": {"words": {}},
+                "training": {"pretrain": 1},
+                "stages": {"syntax": {**_TREES, "encoder": "words"}, "mood": {**_MOOD, "encoder": "words"}},
+            },
+            "encoders.words is trained by other stages",
+        ),
+    ],
+    ids=["one name", "a rule alone", "a frozen stage's encoder"],
+)
+def test_stages_that_would_not_do_what_they_say_are_refused(tables: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_config(tables)

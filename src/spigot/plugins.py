@@ -5,6 +5,7 @@ A plug-in is a Python file or module that registers them when it is imported. Th
 imported: a run folder names its kinds, and does not bring their code.
 """
 
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -46,7 +47,8 @@ def load_plugin(name: str) -> ModuleType:
             raise ValueError(_broken(name, error)) from error
     if not path.is_file():
         raise FileNotFoundError(f"there is no plug-in {name}; give a Python file, or the name of a module.")
-    called = f"spigot_plugin_{path.stem}"
+    # Two files of one name are two plug-ins.
+    called = f"spigot_plugin_{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
     known = sys.modules.get(called)
     if known is not None and known.__file__ == str(path.resolve()):
         return known

@@ -38,8 +38,7 @@ def estimator(whole: Parser) -> AbstractEstimator:
 
 def trees(model: System, batch: Batch) -> Tensor:
     """What the semantic parser reads in a step of training."""
-    stage = model.stages["semantics"]
-    (z,) = model._read(stage, batch, through=True, watched=None, instead=None)
+    (z,) = model.read("semantics", batch)
     return z
 
 

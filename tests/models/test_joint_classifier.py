@@ -50,7 +50,7 @@ def parser_of(model: System) -> AbstractStage:
 
 def read(model: System, batch: Batch) -> Tensor:
     """What the classifier reads in a step of training."""
-    (z,) = model._read(model.stages["classifier"], batch, through=True, watched=None, instead=None)
+    (z,) = model.read("classifier", batch)
     return z
 
 

@@ -11,7 +11,8 @@ import spigot
 from spigot.batches import Batch
 from spigot.config import make_config
 from spigot.data.sentence import Sentence
-from spigot.models import Parser, System, account, fresh
+from spigot.models import Parser, Passed, System, Wire, account, fresh
+from spigot.training.run import build
 from tests.parsing import batch_of, review_corpus, sentences
 
 DATA = review_corpus()
@@ -313,7 +314,7 @@ def test_tags_that_a_stage_finds_can_be_read_by_another() -> None:
         ({"sentiment": {"reads": wire("semantics", "roles", "attention")}}, "'attention' needs marginals"),
         ({"semantics": {"reads": wire("syntax", "heads", {"name": "spigot", "polytope": "sequential"})}}, "sequential"),
         (
-            {"more": {"annotation": "trees", "reads": wire("sentiment", "heads", "ste")}},
+            {"more": {"annotation": "trees", "field": "more", "reads": wire("sentiment", "heads", "ste")}},
             "reads arcs, and the stage sent",
         ),
     ],
@@ -335,3 +336,30 @@ def test_equal_seeds_give_equal_systems() -> None:
     one, same, other = (fresh(three(seed=seed).config, TRAIN).model.state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(value, same[name]) for name, value in one.items())
     assert not all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_a_source_that_is_read_by_several_paths_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what comes back by all of them is what came back by its wire."""
+    tables = {
+        "syntax": {"annotation": "trees"},
+        "semantics": {"annotation": "graphs", "reads": {"stage": "syntax", "as": "heads", "estimator": "ste"}},
+        "mood": {
+            "annotation": "label",
+            "reads": [
+                {"stage": "syntax", "as": "roles", "estimator": "ste"},
+                {"stage": "semantics", "as": "roles", "estimator": "ste"},
+            ],
+        },
+    }
+    data = review_corpus(train=4, dev=2)
+    whole = build(make_config({"stages": tables, "data": {"tags": "columns"}}), data)
+    syntax, calls = whole.model.stages["syntax"], []
+    evidence = syntax.evidence
+    monkeypatch.setattr(syntax, "evidence", lambda *given, **more: calls.append(1) or evidence(*given, **more))
+    batch = batch_of(data["labels"].train, whole)
+    watched: dict[Wire, Passed] = {}
+    whole.model.loss(batch, "mood", watched=watched).sum().backward()
+    assert len(calls) == 1
+    first, last = (passed for wire, passed in watched.items() if wire.source == "syntax")
+    assert first.z is last.z
+    assert first.z.grad is not None

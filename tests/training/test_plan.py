@@ -122,14 +122,15 @@ def test_three_stages_are_pretrained_one_by_one_and_then_trained_together() -> N
     assert [phase.through for phase in found[1:]] == [False, False, True]
 
 
-def test_a_frozen_wire_leaves_what_is_before_it_alone() -> None:
+def test_a_frozen_stage_trains_what_it_reads_before_it_is_frozen() -> None:
     wire = {"stage": "semantics", "as": "roles", "estimator": "pipeline"}
     found = plan(three(training={"pretrain": 2}, mood={"reads": wire}))
     assert [(phase.name, phase.tasks) for phase in found[1:]] == [
         ("syntax", ("syntax",)),
-        ("semantics", ("semantics",)),
+        ("semantics", ("syntax", "semantics")),
         ("mood", ("mood",)),
     ]
+    assert found[2].through
 
 
 def test_latent_stages_are_trained_by_those_behind_them() -> None:
@@ -152,5 +153,7 @@ def test_one_stage_has_one_phase(annotation: str) -> None:
 
 def test_stages_that_nothing_joins_are_trained_together() -> None:
     settings = {"annotation": "graphs", "encoder": "words", "pruning": {"learned": False}}
-    config = make_config({"encoders": {"words": {}}, "stages": {"one": settings, "other": settings}})
+    config = make_config(
+        {"encoders": {"words": {}}, "stages": {"one": {**settings, "field": "one"}, "other": settings}}
+    )
     assert plan(config) == [Phase("joint", ("one", "other"), 30, "other")]

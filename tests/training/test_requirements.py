@@ -1,14 +1,16 @@
 """What is missing or strange in the data is said before training."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spigot.config import make_config
-from spigot.corpora.corpus import Corpus, Split
+from spigot.corpora.corpus import Corpus, Split, load_corpus
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
+from spigot.data.tagging.tagger import Tagger
 from spigot.training import train
 from spigot.training.run import build
 from tests.parsing import semantics, sentences
@@ -67,7 +69,7 @@ def test_tasks_without_sentences() -> None:
 
 def test_stages_are_named_as_the_file_names_them() -> None:
     stages = {"ud": {"annotation": "trees", "data": "web"}, "pos": {"annotation": "tags", "data": "web"}}
-    with pytest.raises(ValueError, match=r"^ud has no trees to train on; set data\.web\.train, or "):
+    with pytest.raises(ValueError, match=r"^stages\.ud\.data is 'web', and there is no such data set"):
         build(make_config({"stages": stages}), Corpus({"trees": Split(GOOD)}))
     with pytest.raises(ValueError, match=r"^pos has no tags to train on; set data\.trees\.train, or "):
         build(make_config({"stages": {"pos": {"annotation": "tags"}}}), Corpus())
@@ -96,3 +98,17 @@ def test_training_text_without_classes(folder: Path) -> None:
     config = experiment(folder).model_copy(update={"data": experiment(folder, train=["words.txt"]).data})
     with pytest.raises(ValueError, match=r"0 different labels; .* label<TAB>text"):
         next(train(config, folder / "run"))
+
+
+def test_a_file_without_sentences_is_named(tmp_path: Path) -> None:
+    """Rather than trained on, chosen by or reported, in silence."""
+    (tmp_path / "empty.conllu").write_text("")
+    config = make_config({"data": {"root": str(tmp_path), "trees": {"dev": "empty.conllu"}}})
+    with pytest.raises(ValueError, match=r"empty\.conllu has no sentences; give another file"):
+        load_corpus(config.data)
+
+
+def test_a_tagger_learns_from_files_only() -> None:
+    data = Corpus({"trees": Split(GOOD)}, tagger=Tagger.train([replace(s, tags=("X",) * len(s)) for s in GOOD]))
+    with pytest.raises(ValueError, match=r"stages\.pos learns the tags of the files; set data\.tags = 'columns'"):
+        build(make_config({"stages": {"pos": {"annotation": "tags"}}}), data)

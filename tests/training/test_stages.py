@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from spigot.config import Config, make_config
-from spigot.corpora.corpus import load_corpus
+from spigot.corpora.corpus import Corpus, Split, load_corpus
 from spigot.data.formats import read, write
 from spigot.data.sentence import Graph, Sentence
 from spigot.training import checkpoint
 from spigot.training.checkpoint import load, write_tensors
 from spigot.training.loop import Trainer
 from spigot.training.run import build, resume, take_stages, train
-from tests.parsing import review_corpus, sentences
+from tests.parsing import corpus, review_corpus, sentences
 from tests.training.interrupted import check_resumes
 from tests.training.stages import ENCODER, PRUNING, alone, experiment, shared_encoder, three_stages
 from tests.training.test_run import finished
@@ -215,8 +215,11 @@ def test_a_stage_that_shares_its_encoder_brings_it_along(tmp_path: Path) -> None
     other = build(experiment(own, data__text=("trees", "labels")), DATA)
     checkpoint.save_start(tmp_path / "own", other)
     write_tensors(tmp_path / "own" / checkpoint.MODEL, other.model.state_dict())
-    with pytest.raises(ValueError, match="another size of syntax"):
-        take_stages(Trainer(build(shared_encoder(training__syntax_from=str(tmp_path / "own")), DATA), DATA))
+    taken = Trainer(build(shared_encoder(training__syntax_from=str(tmp_path / "own")), DATA), DATA)
+    take_stages(taken)  # an encoder of its own becomes the shared one
+    (shared,) = taken.parser.model.encoders.values()
+    for name, value in shared.state_dict().items():
+        assert torch.equal(value, other.model.stages["syntax"].encoder.state_dict()[name])
 
 
 @pytest.mark.parametrize("name", ["model", "best"])
@@ -245,3 +248,26 @@ def test_runs_of_an_earlier_version_say_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"^{old}[^;]*; train it again") as caught:
         load(old)
     assert "damaged" not in str(caught.value)
+
+
+def test_sentences_that_lack_an_annotation_are_not_judged_by_it(tmp_path: Path) -> None:
+    """A data set that several stages share may have any annotation on any sentence."""
+    made = sentences(6)
+    some = [replace(sentence, heads=None) if k % 2 else sentence for k, sentence in enumerate(made)]
+    data = Corpus({"all": Split(some, some)})
+    tables = {
+        "syntax": {"annotation": "trees", "data": "all"},
+        "semantics": {"annotation": "graphs", "data": "all", "pruning": {"learned": False}},
+    }
+    config = make_config({"stages": tables, "data": {"tags": "columns"}, "training": {"epochs": 1, "batch": 3}})
+    whole = build(config, data)
+    steps = list(Trainer(whole, data).steps())
+    assert steps[-1].dev is not None
+    assert {"LF", "UAS"} <= steps[-1].dev.keys()
+
+
+def test_words_must_come_from_somewhere() -> None:
+    data = {"tags": "columns", "text": ["tree"]}
+    config = make_config({"stages": {"syntax": {"annotation": "trees"}}, "data": data})
+    with pytest.raises(ValueError, match=r"data\.text is tree, and there are no such sentences"):
+        build(config, corpus())

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spigot.cli.console import counted, say
+from spigot.data.sentence import COLUMNS
 
 if TYPE_CHECKING:
     from spigot.data.sentence import Sentence
@@ -94,7 +95,7 @@ def with_only(sentence: "Sentence", kept: Iterable[str], gives: Iterable[str]) -
         >>> with_only(Sentence(("Go",), heads=(0,), label=1), ["heads"], ["heads", "label"]).label is None
         True
     """
-    for name in set(gives) - set(kept):
+    for name in set(gives) - set(kept) - set(COLUMNS):  # which stand beside each word wherever there are words
         sentence = sentence.put(name, None)
         if name == "label":
             sentence = sentence.put("probabilities", None)

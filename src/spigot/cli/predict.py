@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING = "jsonl"
 _PLACES: dict[str, tuple[str, ...] | None] = {
-    "conllx": ("heads",),
-    "conllu": ("heads",),
+    "conllx": ("heads", "tags"),
+    "conllu": ("heads", "tags"),
     "sdp": ("graph",),
     "sdp2014": ("graph",),
     "labelled": ("label",),

@@ -114,8 +114,34 @@ class Config(Values):
                 if reason := stage_class(source).refusal(source, wire.estimator):
                     raise ValueError(reason)
             before.append(name)
+            if not is_learned(stage) and (stage.reads or not stage.latent or name == self.end):
+                raise ValueError(f"stages.{name} follows a rule: it reads nothing, has no data, and cannot be the last")
+        self._check_names()
         self._check_trained()
+        self._check_frozen()
         return self
+
+    def _check_names(self) -> None:
+        """Two stages must not answer under one name."""
+        places: dict[str, str] = {}
+        for name, stage in self.stages.items():
+            place = stage.field or ANNOTATIONS[stage.annotation].name
+            if is_learned(stage) and places.setdefault(place, name) != name:
+                raise ValueError(
+                    f"stages.{places[place]} and stages.{name} both find {place!r}; give one of them a field of its own"
+                )
+
+    def _check_frozen(self) -> None:
+        """What stands behind a frozen wire must stay as it is."""
+        shared = {self.stages[name].encoder for name in self.trained if isinstance(self.stages[name].encoder, str)}
+        for name, stage in self.stages.items():
+            if not is_learned(stage) or name in self.trained:
+                continue
+            if stage.encoder in shared:
+                raise ValueError(
+                    f"'pipeline' freezes {name}, and encoders.{stage.encoder} is trained by other stages; give {name} "
+                    "an encoder of its own"
+                )
 
     def _check_trained(self) -> None:
         """Every stage must learn from somewhere."""

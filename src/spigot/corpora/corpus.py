@@ -218,6 +218,8 @@ def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Senten
         path = settings.path(name)
         if (path, format) not in seen:
             seen[path, format] = list(read(path, format or None))
+            if not seen[path, format]:
+                raise ValueError(f"{path} has no sentences; give another file, or leave it out.")
         return seen[path, format]
 
     def some(names: Sequence[str], format: str) -> list[Sentence]:

@@ -177,8 +177,8 @@ class Parser:
         found: list[dict[str, Any]] = [{} for _ in lengths]
         for name, (z, evidence) in answers.items():
             stage = self.model.stages[name]
-            if stage.annotation.name not in self.gives:
-                continue
+            if stage.annotation.name not in self.gives or (not stage.learns and stage.annotation.name in self.finds):
+                continue  # what a rule gives is no answer where a stage has found one
             for annotations, more in zip(found, stage.found(z, evidence, lengths), strict=True):
                 annotations.update(more)
         return found

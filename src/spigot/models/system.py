@@ -1,7 +1,7 @@
 """Stages in order, and the wires between them (Algorithm 1, for any number of stages)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -90,6 +90,17 @@ class Passed(NamedTuple):
     scores: Parts
     mask: Mask
     z: Parts
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One loss: what is read for it, how, and what has been decoded so far, by source, estimator and whether frozen."""
+
+    batch: Batch
+    through: bool
+    watched: "dict[Wire, Passed] | None"
+    instead: "AbstractEstimator | Mapping[str, AbstractEstimator] | None"
+    passed: "dict[tuple[str, AbstractEstimator, bool], Passed]" = field(default_factory=dict)
 
 
 class System(nn.Module):
@@ -214,7 +225,18 @@ class System(nn.Module):
         stage = self.stages[name]
         if helper:
             return stage.helper_loss(helper, batch)
-        return stage.loss(batch, self._read(stage, batch, through=through, watched=watched, instead=instead))
+        reading = _Reading(batch, through, watched, instead)
+        return stage.loss(batch, self._read(stage, reading))
+
+    def read(self, name: str, batch: Batch, *, through: bool = True) -> list[Parts]:
+        """The structures that a stage reads in training, one for each of its wires.
+
+        Args:
+            name: The stage.
+            batch: The sentences.
+            through: Whether gradients may pass the wires.
+        """
+        return self._read(self.stages[name], _Reading(batch, through, None, None))
 
     @torch.no_grad()
     def parse(self, batch: Batch, limits: Mapping[str, Any] | None = None) -> dict[str, Answer]:
@@ -277,35 +299,30 @@ class System(nn.Module):
                 )
         return ""
 
-    def _read(
-        self,
-        stage: AbstractStage,
-        batch: Batch,
-        *,
-        through: bool,
-        watched: dict[Wire, Passed] | None,
-        instead: AbstractEstimator | Mapping[str, AbstractEstimator] | None,
-    ) -> list[Parts]:
-        """The structures a stage reads, decoded without cost and without dropped words."""
+    def _read(self, stage: AbstractStage, reading: "_Reading") -> list[Parts]:
+        """The structures a stage reads, decoded without cost and without dropped words, and each of them once."""
         read = []
         for wire in self.wires[stage.name]:
             source = self.stages[wire.source]
             if not source.learns:
-                read.append(source.given(batch))
+                read.append(source.given(reading.batch))
                 continue
-            estimator = wire.watched_with(instead)
-            frozen = not through or isinstance(estimator, spigot.Pipeline)
-            with torch.set_grad_enabled(torch.is_grad_enabled() and not frozen):
-                # Behind a wire that lets nothing through there is nothing to watch.
-                behind = None if frozen else watched
-                before = self._read(source, batch, through=through, watched=behind, instead=instead)
-                scores, mask = source.evidence(batch, before)
-                z = spigot.argmax(scores, source.structure, estimator, mask=mask)
-            if watched is not None:
-                z = z if z.requires_grad else z.detach().requires_grad_()  # what comes back ends here, but it does come
-                z.retain_grad()
-                watched[wire] = Passed(scores, mask, z)
-            read.append(z)
+            estimator = wire.watched_with(reading.instead)
+            frozen = not torch.is_grad_enabled() or not reading.through or isinstance(estimator, spigot.Pipeline)
+            key = wire.source, estimator, frozen
+            if key not in reading.passed:
+                with torch.set_grad_enabled(not frozen):
+                    # Behind a wire that lets nothing through there is nothing to watch.
+                    before = self._read(source, replace(reading, watched=None) if frozen else reading)
+                    scores, mask = source.evidence(reading.batch, before)
+                    z = spigot.argmax(scores, source.structure, estimator, mask=mask)
+                if reading.watched is not None:
+                    z = z if z.requires_grad else z.detach().requires_grad_()  # what comes back ends here, but it comes
+                    z.retain_grad()
+                reading.passed[key] = Passed(scores, mask, z)
+            if reading.watched is not None:
+                reading.watched[wire] = reading.passed[key]
+            read.append(reading.passed[key].z)
         return read
 
 

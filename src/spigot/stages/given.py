@@ -81,6 +81,8 @@ class GivenStage(AbstractStage[GivenSettings, Trees, spigot.ProjectiveTrees]):
         place = torch.arange(batch.size, device=batch.device)
         match self.settings.rule:
             case "gold":
+                if self.name not in batch.gold:
+                    raise ValueError(f"{self.name} needs trees, and this batch has none for some of its sentences.")
                 heads = self.gold(batch)
             case "left":
                 heads = (place + 1) * (place < batch.lengths.unsqueeze(-1))

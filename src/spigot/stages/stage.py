@@ -230,7 +230,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """
         states = self.encoder(batch, noisy=noisy)
         for wire, reader, z in zip(self.settings.reads, self.readers, read, strict=True):
-            states = reader(states, z, self._source(wire))
+            states = reader(states, z.to(states.dtype), self._source(wire))
         return states
 
     @abc.abstractmethod

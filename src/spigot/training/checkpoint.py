@@ -96,7 +96,7 @@ def write_config(path: Path, config: Config) -> None:
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / CONFIG
-        >>> write_config(path, Config(name="mine"))
+        >>> write_config(path, Config.model_validate({"name": "mine", "stages": {"syntax": {"annotation": "trees"}}}))
         >>> read_config(path.parent).name
         'mine'
     """
@@ -122,6 +122,8 @@ def read_config(folder: Path) -> Config:
         raise ValueError(f"{folder / CONFIG} is damaged ({error}); restore it or train again.") from None
     if "stages" not in values and "training" in values:
         raise _EarlierRun(_EARLIER.format(folder))
+    if not values.get("stages"):
+        raise ValueError(f"{folder / CONFIG} is damaged (it has no stages); restore it or train again.")
     return resolved_config(values, where=str(folder / CONFIG))
 
 

@@ -49,7 +49,8 @@ class Development:
         for stage in reversed(known):
             if stage not in self.config.supervised:
                 continue
-            gold, predicted = self._parsed(self.config.data_of(stage), parsed)
+            name = self.parser.model.annotations[stage].name
+            gold, predicted = annotated(name, *self._parsed(self.config.data_of(stage), parsed))
             if gold:
                 for measure in self.parser.model.annotations[stage].measures:
                     scores[self._name(stage, measure.name)] = 100 * measure.counts(gold, predicted).f1()
@@ -103,6 +104,20 @@ class Development:
         """What a measure of a stage is called; see `development_measures`."""
         known = development_measures(self.config).items()
         return next(name for name, (owner, one) in known if owner == stage and one.name == measure)
+
+
+def annotated(
+    name: str, gold: Sequence[Sentence], predicted: Sequence[Sentence]
+) -> tuple[list[Sentence], list[Sentence]]:
+    """Those of some sentences that have an annotation, and what was found in them.
+
+    Example:
+        >>> rain, snow = Sentence(("Rain",), heads=(0,)), Sentence(("Snow",))
+        >>> annotated("heads", [rain, snow], [rain, rain]) == ([rain], [rain])
+        True
+    """
+    pairs = [(right, found) for right, found in zip(gold, predicted, strict=True) if right.get(name) is not None]
+    return [right for right, _ in pairs], [found for _, found in pairs]
 
 
 def changed_share(annotation: AbstractAnnotation, before: Sequence[Any], predicted: Sequence[Sentence]) -> float:

@@ -163,6 +163,10 @@ class Trainer:
 
     def _epochs_before(self, name: str, phase: Phase) -> int:
         """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
+        if name.startswith("encoders."):  # as long as a stage that it belongs to
+            stages = self.parser.model.stages.items()
+            users = [stage for stage, model in stages if f"encoders.{model.shared_encoder}" == name]
+            return max((self._epochs_before(stage, phase) for stage in users), default=0)
         pretrained = phase is self.phases[-1] and any(wire.stage == name for _, wire in self.config.wires)
         return self.config.training.pretrain if pretrained and name in self.config.supervised else 0
 
@@ -171,7 +175,8 @@ class Trainer:
         size, share = len(self._sentences(task)), self.config.training.share
         if share == 1 or len(phase.tasks) < 2 or task == self.config.end:
             return list(range(size))
-        order = np.random.default_rng([*seed, 11]).permutation(size)
+        place = phase.tasks.index(task)  # sets of one size are not to draw the same places
+        order = np.random.default_rng([*seed, 11, *([place] if place else [])]).permutation(size)
         return sorted(order[: max(1, round(share * size))].tolist())
 
     def _update(self, phase: Phase, task: str, group: Sequence[int]) -> float:

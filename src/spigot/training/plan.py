@@ -47,7 +47,15 @@ def phases(config: Config) -> list[Phase]:
         for helper, epochs in stage_class(stage).helper_epochs(stage).items():
             plan.append(Phase(f"{name}.{helper}", (f"{name}.{helper}",), epochs))
     if settings.pretrain:
-        plan += [Phase(name, (name,), settings.pretrain, name, through=False) for name in begun if name in read]
+        plan += [_alone(config, name) for name in begun if name in read]
     joint = len(config.trained) > 1
     name = config.end if not joint else LATENT if len(together) == 1 else JOINT
     return [*plan, Phase(name, together, settings.epochs, config.end)]
+
+
+def _alone(config: Config, name: str) -> Phase:
+    """The pretraining of a stage. One that is frozen afterwards trains what it reads now, or never."""
+    epochs, reached = config.training.pretrain, config.reached(name)
+    if name in config.trained or reached == [name]:
+        return Phase(name, (name,), epochs, name, through=False)
+    return Phase(name, tuple(stage for stage in reached if stage in config.supervised), epochs, name)

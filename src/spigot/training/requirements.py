@@ -41,6 +41,9 @@ def require_sentences(config: Config, corpus: Corpus) -> None:
     """
     for name in config.supervised:
         data = config.data_of(name)
+        if data not in corpus.sets and config.stages[name].data:
+            known = ", ".join(corpus.sets) or "none"
+            raise ValueError(f"stages.{name}.data is {data!r}, and there is no such data set; there are {known}.")
         if not corpus[data].train:
             raise ValueError(nothing_for(name, ANNOTATIONS[config.stages[name].annotation], data))
 

@@ -27,6 +27,7 @@ class Judged:
         measure: The judge.
         ending: How the names of its scores end.
         file: How the names of its files of predictions end; empty if there are none.
+        latent: Whether it has no data of its own.
     """
 
     data: str
@@ -35,11 +36,12 @@ class Judged:
     measure: Callable[[list[Sentence], list[Sentence]], Any]
     ending: str
     file: str
+    latent: bool = False
 
 
 def judged(parser: Parser, corpus: Corpus) -> Iterator[Judged]:
     """The last stage first, then the others that have data, and what can be said of those that have none."""
-    config = parser.config
+    config, told = parser.config, set[str]()
     for judge in judges(config):
         name, ending = judge.stage, judge.ending
         annotation, latent = parser.model.annotations[name], config.stages[name].latent
@@ -50,9 +52,11 @@ def judged(parser: Parser, corpus: Corpus) -> Iterator[Judged]:
             yield Judged(data, sets, annotation, annotation.score, ending, judge.file)
             continue
         if annotation.name in ("heads", "graph"):
-            yield Judged(data, sets, annotation, partial(_described, field=annotation.name), STRUCTURE, "")
+            ending_of = STRUCTURE if STRUCTURE not in told else f" {name}{STRUCTURE}"
+            told.add(ending_of)
+            yield Judged(data, sets, annotation, partial(_described, field=annotation.name), ending_of, "", latent=True)
         if annotation.is_nameless and all(s.get(annotation.name) is not None for some in sets.values() for s in some):
-            yield Judged(data, sets, annotation, annotation.score, ending, "")
+            yield Judged(data, sets, annotation, annotation.score, ending, "", latent=True)
 
 
 def _described(gold: list[Sentence], predicted: list[Sentence], field: Field) -> Induced:

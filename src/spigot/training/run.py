@@ -12,12 +12,15 @@ from types import FrameType
 
 import torch
 
+from spigot.annotations import ANNOTATIONS
 from spigot.config import Config
 from spigot.corpora.corpus import Corpus, load_corpus
 from spigot.data.formats import write
+from spigot.data.sentence import COLUMNS
 from spigot.models.build import fresh
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
+from spigot.training.development import annotated
 from spigot.training.distributed import anyone, is_main, processes, wait
 from spigot.training.gold import keep_gold
 from spigot.training.log import Log
@@ -111,6 +114,15 @@ def resume(out: str | os.PathLike[str], device: torch.device | str = "cpu") -> G
 def build(config: Config, corpus: Corpus) -> Parser:
     """A system with fresh parameters, drawn from the experiment's seed, for sentences of which there must be some."""
     require_sentences(config, corpus)
+    for name in config.supervised:
+        field = config.stages[name].field or ANNOTATIONS[config.stages[name].annotation].name
+        if field in COLUMNS and corpus.tagger is not None:
+            raise ValueError(f"stages.{name} learns the {field} of the files; set data.tags = 'columns'.")
+    if not any(corpus[name].train for name in config.text):
+        raise ValueError(
+            f"data.text is {', '.join(config.text)}, and there are no such sentences to learn words from; there are "
+            f"{', '.join(corpus.sets)}."
+        )
     return fresh(config, corpus.train, corpus.tagger)
 
 
@@ -134,7 +146,10 @@ def _take(mine: Parser, name: str, run: Path) -> None:
             raise ValueError(f"{run} was trained with other {what}; its {name} cannot be taken over.")
     ours, theirs = mine.model.stages[name], source.model.stages[name]
     try:
-        ours.load_state_dict(theirs.state_dict())
+        state = theirs.state_dict()
+        if ours.shared_encoder:  # which is loaded by itself
+            state = {name: value for name, value in state.items() if not name.startswith("own_encoder.")}
+        ours.load_state_dict(state)
         if ours.shared_encoder:  # without which the stage would understand nothing
             mine.model.encoders[ours.shared_encoder].load_state_dict(theirs.encoder.state_dict())
     except RuntimeError:
@@ -203,7 +218,9 @@ def finish(folder: Path, corpus: Corpus, device: torch.device | str = "cpu") -> 
             if (stage.data, part) not in parsed:
                 parsed[stage.data, part] = list(parser.parse(gold, tagged=True))
             predicted = parsed[stage.data, part]
-            scores[f"{part}{stage.ending}"] = asdict(stage.measure(gold, predicted))
+            judged_by = (gold, predicted) if stage.latent else annotated(stage.annotation.name, gold, predicted)
+            if judged_by[0]:
+                scores[f"{part}{stage.ending}"] = asdict(stage.measure(*judged_by))
             if stage.file:
                 write(map(stage.annotation.written, predicted), folder / f"predictions.{part}.{stage.file}")
     checkpoint.write_text(folder / checkpoint.SCORES, json.dumps(scores, indent=2))
