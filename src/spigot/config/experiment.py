@@ -133,11 +133,12 @@ class Config(Values):
 
     def _check_frozen(self) -> None:
         """What stands behind a frozen wire must stay as it is."""
-        shared = {self.stages[name].encoder for name in self.trained if isinstance(self.stages[name].encoder, str)}
+        encoders = (self.stages[name].encoder for name in self.trained)
+        shared = {encoder for encoder in encoders if isinstance(encoder, str)}
         for name, stage in self.stages.items():
             if not is_learned(stage) or name in self.trained:
                 continue
-            if stage.encoder in shared:
+            if isinstance(stage.encoder, str) and stage.encoder in shared:
                 raise ValueError(
                     f"'pipeline' freezes {name}, and encoders.{stage.encoder} is trained by other stages; give {name} "
                     "an encoder of its own"
