@@ -157,18 +157,19 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
 
     def parts(self, batch: Batch, scored: Scored) -> Evidence:
         """All parts in the structure's layout, and which exist."""
-        size = scored.predicates.shape[1]
-        values = torch.cat((scored.arcs.unsqueeze(-1), scored.labelled), -1)
-        exists = torch.cat((torch.ones_like(scored.possible[:, :1]), scored.possible), -1)
-        shape = (*scored.predicates.shape, size, values.shape[-1])
+        sentences, size = scored.predicates.shape
         sentence, head, argument = scored.pairs.unbind(-1)
         flat = (sentence * size + head) * size + argument
-        scores = values.new_zeros(shape).flatten(0, 2).index_copy(0, flat, values).view(shape)
-        mask = exists.new_zeros(shape).flatten(0, 2).index_copy(0, flat, exists).view(shape)
-        # Predicates stand on the diagonal, which no arc uses; behind the end of a sentence there are none.
-        scores = torch.cat((scores[..., :1] + scored.predicates.diag_embed().unsqueeze(-1), scores[..., 1:]), -1)
-        mask[..., 0] |= _positions(batch.lengths, size).diag_embed()
-        return Evidence(scores, mask)
+
+        def dense(values: Tensor) -> Tensor:
+            shape = (sentences, size, size, *values.shape[1:])
+            return values.new_zeros(shape).flatten(0, 2).index_copy(0, flat, values).view(shape)
+
+        survives = torch.ones_like(scored.arcs, dtype=torch.bool)
+        scores = self.structure.pack(scored.predicates, dense(scored.arcs), dense(scored.labelled))
+        # Behind the end of a sentence there are no predicates.
+        inside = _positions(batch.lengths, size)
+        return Evidence(scores, self.structure.pack(inside, dense(survives), dense(scored.possible)))
 
     def alternatives(
         self, z: Parts, evidence: Evidence, batch: Batch, values: Sequence[Any], top: int
