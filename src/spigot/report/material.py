@@ -293,8 +293,16 @@ def _names(groups: Sequence[Sequence[Run]]) -> list[str]:
                 for key in mine
                 if not _is_same(key) and not key.startswith(_UNSHOWN) and any(r.get(key) != mine[key] for r in rivals)
             ]
-            name += (
-                f", {', '.join(f'{key} {mine[key]}' for key in differ[:2])}" if differ else f" ({groups[k][0].name})"
-            )
+            # Several wires that share a setting are named once.
+            told = list(dict.fromkeys(f"{_short(key, mine, differ)} {mine[key]}" for key in differ))[:2]
+            name += f", {', '.join(told)}" if told else f" ({groups[k][0].name})"
         names.append(name)
     return names
+
+
+def _short(key: str, values: Mapping[str, Any], keys: Sequence[str]) -> str:
+    """A setting by its last word, where all settings of that word say the same."""
+    leaf = key.rpartition(".")[2]
+    same = {values[other] for other in keys if other.rpartition(".")[2] == leaf and not isinstance(values[other], list)}
+    alone = sum(other.rpartition(".")[2] == leaf for other in keys) == 1
+    return leaf if len(same) == 1 and not alone else key
