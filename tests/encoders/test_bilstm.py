@@ -127,7 +127,7 @@ def test_a_new_encoder_needs_no_second_list(bag: type[AbstractEncoder]) -> None:
     table = {"kind": "bag", "size": 3}
     stages = {
         "syntax": {"annotation": "trees", "encoder": table, "mlp": 4},
-        "more": {"annotation": "trees", "encoder": "shared", "mlp": 4},
+        "more": {"annotation": "trees", "field": "more", "encoder": "shared", "mlp": 4},
     }
     config = make_config({"encoders": {"shared": {"encoder": {"kind": "bag"}}}, "stages": stages})
     assert resolved_config(config.model_dump(mode="json")) == config
