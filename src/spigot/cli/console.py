@@ -162,9 +162,16 @@ def show_table(table: "Table") -> None:
     def shown(text: str) -> str:
         return escape(printable(text))
 
-    rows = [
-        [shown(row.name), *(shown(f"{cell.text} {cell.detail}".strip()) for cell in row.cells)] for row in table.rows
-    ]
+    rows = []
+    for row in table.rows:
+        if not table.stacked:
+            rows.append([shown(row.name), *(shown(f"{cell.text} {cell.detail}".strip()) for cell in row.cells)])
+            continue
+        # Below their numbers, an interval below its difference: a terminal is narrow.
+        details = [cell.detail.removesuffix(")").split(" (") if cell.detail else [] for cell in row.cells]
+        rows.append([shown(row.name), *(shown(cell.text) for cell in row.cells)])
+        for k in range(max(map(len, details), default=0)):
+            rows.append(["", *(shown(pieces[k]) if k < len(pieces) else "" for pieces in details)])
     print_table(printable(table.title), [shown(column) for column in table.columns], rows)
     if table.note:
         print(f"{printable(table.note)}\n")
