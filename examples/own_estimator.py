@@ -12,8 +12,7 @@ from typing import ClassVar
 import torch
 
 import spigot
-from spigot.estimators.surrogate import decode
-from spigot.interface import ESTIMATORS, explanation
+from spigot.interface import ESTIMATORS
 
 
 @ESTIMATORS.register("sign")
@@ -28,10 +27,6 @@ class Sign(spigot.AbstractSurrogate):
 
     def pullback(self, structure, scores, z, saved, grad, mask):
         return self.eta * grad.sign()
-
-    def explain(self, structure, scores, grad, mask=None):
-        z, grad, _ = decode(self, structure, scores, grad, mask)
-        return explanation(z, grad, self.eta * grad.sign(), structure.event_ndim)
 
 
 if __name__ == "__main__":

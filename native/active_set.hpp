@@ -351,7 +351,7 @@ void project_nonprojective(HullJob<T>& job) {
 }
 
 template <class T>
-void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind, bool single_root, double tolerance,
+void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind, double tolerance,
                        int64_t max_rounds, T* to, double* gap, HullEmit emit, void* emit_context, int threads,
                        FaultBox& faults) {
     const Words words = find_words(points.mask, points.batch, points.n, threads, faults);
@@ -359,9 +359,9 @@ void project_tree_hull(const ArcBatch<T>& points, const T* start, TreeKind kind,
     for (int64_t b = 0; b < points.batch; ++b) gap[b] = 0;
     const int64_t sentences = static_cast<int64_t>(words.order.size());
     if (faults.any() || !sentences) return;
-    const bool projective = kind == TreeKind::PROJECTIVE;
-    HullJob<T> job{points, words, start, projective,   single_root, tolerance, max_rounds,
-                   to,     gap,   emit,  emit_context, faults,      {0}};
+    const bool projective = kind.projective;
+    HullJob<T> job{points, words, start, projective,   kind.single_root, tolerance, max_rounds,
+                   to,     gap,   emit,  emit_context, faults,           {0}};
     const int64_t at_once = projective ? lane_count<double> : 1;
     const int64_t tasks = (sentences + at_once - 1) / at_once;
     auto body = [&](int64_t) { projective ? project_projective(job) : project_nonprojective(job); };

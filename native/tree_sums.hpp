@@ -280,20 +280,18 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
 }
 
 template <class T>
-void tree_sums(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, T* log_partition, T* marginals,
-               int threads, FaultBox& faults) {
+void tree_sums(const ArcBatch<T>& arcs, TreeKind kind, T* log_partition, T* marginals, int threads, FaultBox& faults) {
     const Words words = find_words(arcs.mask, arcs.batch, arcs.n, threads, faults);
     if (faults.any()) return;
-    const TreeSumJob<T> job{arcs, words, nonprojective, single_root, nullptr, log_partition, marginals, faults};
+    const TreeSumJob<T> job{arcs, words, !kind.projective, kind.single_root, nullptr, log_partition, marginals, faults};
     sum_trees<T, Lanes<double>, Wide>(job, threads);
 }
 
 template <class T>
-void tree_hessian(const ArcBatch<T>& arcs, bool nonprojective, bool single_root, const T* direction, T* to, int threads,
-                  FaultBox& faults) {
+void tree_hessian(const ArcBatch<T>& arcs, TreeKind kind, const T* direction, T* to, int threads, FaultBox& faults) {
     const Words words = find_words(arcs.mask, arcs.batch, arcs.n, threads, faults);
     if (faults.any()) return;
-    const TreeSumJob<T> job{arcs, words, nonprojective, single_root, direction, nullptr, to, faults};
+    const TreeSumJob<T> job{arcs, words, !kind.projective, kind.single_root, direction, nullptr, to, faults};
     sum_trees<T, Dual<Lanes<double>>, Dual<Wide>>(job, threads);
 }
 

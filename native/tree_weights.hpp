@@ -1,6 +1,7 @@
 // What the sums over trees start from: which sentences, and the weights of their arcs, scaled word by word.
 #pragma once
 
+#include "kernels.hpp"
 #include "numbers.hpp"
 #include "packing.hpp"
 

@@ -66,9 +66,7 @@ class StructureCase(Case):
     @property
     def marginal(self) -> AbstractMarginalStructure | None:
         """The structure, if its partition function is tractable."""
-        structure = self.structure
-        determinism = isinstance(structure, spigot.SemanticGraphs) and structure.deterministic
-        return structure if isinstance(structure, AbstractMarginalStructure) and not determinism else None
+        return self.structure if isinstance(self.structure, AbstractMarginalStructure) else None
 
 
 @dataclass(frozen=True)

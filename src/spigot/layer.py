@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from spigot.algorithms.checks import check_parts
+from spigot.checks import check_parts
 from spigot.estimators.spigot import Spigot
 from spigot.interface import AbstractEstimator, AbstractStructure
 from spigot.types import Mask, Parts

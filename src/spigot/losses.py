@@ -2,7 +2,7 @@
 
 import torch
 
-from spigot.algorithms.checks import check_parts
+from spigot.checks import check_parts
 from spigot.interface import AbstractMarginalStructure, AbstractStructure
 from spigot.precision import in_single
 from spigot.types import Mask, Parts, Values
@@ -84,7 +84,7 @@ def crf_nll(scores: Parts, gold: Parts, structure: AbstractMarginalStructure, *,
         >>> crf_nll(torch.zeros(4), torch.tensor([0.0, 1.0, 0.0, 0.0]), spigot.OneOf())
         tensor(1.3863)
     """
-    if not isinstance(structure, AbstractMarginalStructure) or not structure.tractable:
+    if not isinstance(structure, AbstractMarginalStructure):
         raise TypeError(f"crf_nll needs a partition function, and {structure} has none. Use structured_hinge.")
     mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
     _check_gold(gold, scores)

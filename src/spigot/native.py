@@ -1,7 +1,8 @@
 """Whether the compiled kernels are in use.
 
-Every operation exists twice: as a C++ kernel and in plain torch. The kernels serve CPU tensors when the extension
-was built; torch serves everything else.
+Every operation exists twice: as a C++ kernel and in plain torch. The kernels serve when the extension was built, also
+tensors on an accelerator where the algorithm goes step by step and a copy to the host is the quicker way; torch serves
+everything else.
 
 Example:
     >>> import spigot
@@ -44,3 +45,8 @@ def status() -> str:
 def serves(*tensors: "torch.Tensor") -> bool:
     """Whether the kernels take these tensors."""
     return available and all(tensor.device.type == "cpu" for tensor in tensors)
+
+
+def prefers_host(device: "torch.device") -> bool:
+    """Whether tensors on this device had better visit the kernels on the host than stay where they are."""
+    return available and device.type != "cpu"

@@ -20,7 +20,8 @@ from torch import Tensor
 HALF = (torch.float16, torch.bfloat16)
 
 _VERBS = frozenset(
-    {"argmax", "contains", "log_partition", "marginals", "project", "pull", "solve", "violations"}
+    {"argmax", "contains", "k_best", "log_partition", "marginals", "project_hull", "sample", "violations"}
+    | {"entropy", "kl", "log_prob", "project", "pull", "solve", "tangent"}
     | {"__call__", "explain", "forward", "pullback"}
 )
 
@@ -71,7 +72,8 @@ def _narrow(result: Any, dtype: torch.dtype) -> Any:
     if isinstance(result, Tensor):
         return result.to(dtype) if result.dtype == torch.float32 else result
     if isinstance(result, tuple):
-        return tuple(_narrow(x, dtype) if isinstance(x, Tensor) else x for x in result)
+        narrow = (_narrow(x, dtype) if isinstance(x, Tensor) else x for x in result)
+        return type(result)(*narrow) if hasattr(result, "_fields") else tuple(narrow)
     if dataclasses.is_dataclass(result) and not isinstance(result, type):
         fields = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
         return dataclasses.replace(

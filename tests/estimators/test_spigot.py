@@ -45,7 +45,7 @@ def backward(scores: Tensor, structure: AbstractStructure, rule: spigot.Abstract
 
 
 def draw(structure: AbstractStructure, *batch: int) -> tuple[Tensor, Tensor]:
-    shape = (*batch, *SHAPES[type(structure)])
+    shape = (*batch, *next(parts for kind, parts in SHAPES.items() if isinstance(structure, kind)))
     return torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spigot import NonProjectiveTrees, ProjectiveTrees, native
-from spigot.algorithms.checks import NoStructureError
+from spigot.checks import NoStructureError
 from spigot.stages.tree_limits import has_tree
 from spigot.structures.trees import AbstractTrees
 

@@ -10,7 +10,8 @@ import torch
 
 import spigot
 from spigot.config import make_config, systems
-from spigot.interface import ESTIMATORS, AbstractSurrogate, explanation
+from spigot.interface import ESTIMATORS, AbstractSurrogate
+from spigot.interface.estimators import explanation
 from spigot.wires import EstimatorSettings, WireSettings, build_estimator, estimator_settings
 from spigot.wires.estimators import settings_class
 from tests.parsing import batch_of, corpus, gradient_at_the_scores, parser, scores_and_loss
@@ -48,7 +49,7 @@ def test_the_way_to_project_is_a_name() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("sponge", "there is no estimator 'sponge'; there are pipeline"),
+        ("sponge", "there is no estimator 'sponge'; there are "),
         ({"name": "spigott"}, "there is no estimator 'spigott'; did you mean spigot?"),
         ({"eta": 1.0}, "an estimator is its name, or a table with its name and options, not"),
         (3, "an estimator is its name, or a table with its name and options, not 3"),

@@ -13,7 +13,6 @@ References:
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.simplex import project_simplex
+from spigot.records import HullResult, PackedSupport
 
 Argmax = Callable[[Tensor, Tensor], Tensor]
 
@@ -30,28 +30,6 @@ TOLERANCE = {torch.float64: 5e-10, torch.float32: 1e-7}
 
 MAX_ROUNDS = 20_000
 """Rounds after which an instance is returned with whatever gap is left."""
-
-
-class PackedSupport(NamedTuple):
-    """The structures that make up each projection, and their weights, as ragged arrays.
-
-    Instance `b` owns the structures `offsets[b] : offsets[b + 1]`; structure `t` is non-zero at the flat part indices
-    `indices[starts[t] : starts[t + 1]]`, where it has `values`.
-    """
-
-    offsets: Tensor
-    weights: Tensor
-    starts: Tensor
-    indices: Tensor
-    values: Tensor
-
-
-class HullResult(NamedTuple):
-    """Projections `(batch, parts)`, the duality gap of each, and their support."""
-
-    point: Tensor
-    gap: Tensor
-    support: PackedSupport
 
 
 def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, shape: tuple[int, ...]) -> HullResult:

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spigot.algorithms.operators import batched
 from spigot.algorithms.reduce import refuse_nan
 
 
@@ -23,3 +24,6 @@ def one_of(scores: Tensor, mask: Tensor) -> Tensor:
 @one_of.register_fake
 def _(scores: Tensor, mask: Tensor) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+batched(one_of)

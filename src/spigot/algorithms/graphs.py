@@ -15,10 +15,12 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
+from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_nan
 
 
 @torch.library.custom_op("spigot::graph_argmax", mutates_args=())
+@through_host
 def graph_argmax(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> Tensor:
     """The best graph of each `(n, n, 1 + l)` instance. A part that gains nothing is left out; ties go to the first."""
     if scores.numel() == 0:
@@ -40,6 +42,9 @@ def graph_argmax(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> 
 @graph_argmax.register_fake
 def _(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+batched(graph_argmax)
 
 
 def graph_parts(mask: Bool[Tensor, "*batch n n c"]) -> Bool[Tensor, "*batch n n c"]:

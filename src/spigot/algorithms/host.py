@@ -7,20 +7,67 @@ carries the number of a function instead of the function itself; `torch.compile`
 import contextlib
 import itertools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from spigot.algorithms.operators import batched
 from spigot.algorithms.reduce import refuse_nan
 
 _Function = TypeVar("_Function", bound=Callable)
 
-# Weak, so that a freed structure frees its solver. No lock: `next` and single dictionary accesses are atomic, and a
-# lock could be held by another thread at the moment of a fork.
-_functions: "weakref.WeakValueDictionary[int, HostFunction]" = weakref.WeakValueDictionary()
-_numbers = itertools.count(1)
+_ROOM = 256
+"""How many things that compiled graphs name are kept alive for them."""
+
+
+class _Hosted:
+    """Python things by number, since a number is all that an operator can carry.
+
+    Everything is held weakly, so that a freed structure frees its solver. What a compiled graph has named is kept alive
+    beside that, the latest of them: a graph outlives the variables of the function it was traced from. Older ones live
+    as long as somebody else holds them.
+
+    No lock: `next` and single dictionary accesses are atomic, and a lock could be held by another thread at the moment
+    of a fork.
+    """
+
+    def __init__(self, room: int = _ROOM) -> None:
+        self._things: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._kept: OrderedDict[int, Any] = OrderedDict()
+        self._numbers = itertools.count(1)  # none is used twice: a compiled graph may outlive what it names
+        self._room = room
+
+    def add(self, thing: Any) -> int:
+        """A number for something that its owner keeps alive."""
+        handle = next(self._numbers)
+        self._things[handle] = thing
+        return handle
+
+    def keep(self, thing: Any) -> int:
+        """A number for something that a compiled graph names; the same for equal things."""
+        handle = next((handle for handle, known in list(self._kept.items()) if known == thing), None)
+        handle = self.add(thing) if handle is None else handle
+        self._kept[handle] = thing
+        self._kept.move_to_end(handle)
+        while len(self._kept) > self._room:
+            self._kept.popitem(last=False)
+        return handle
+
+    def __getitem__(self, handle: int) -> Any:
+        thing = self._things.get(handle)
+        if thing is None:
+            raise RuntimeError(
+                f"host function {handle} is gone: the structure or polytope it belonged to was freed. Keep a reference "
+                "to it for as long as a compiled model uses it."
+            )
+        return thing
+
+
+HOSTED = _Hosted()
+"""Functions and structures that operators call back by number."""
 
 
 class HostFunction:
@@ -46,8 +93,7 @@ class HostFunction:
         self, fn: Callable[[Tensor, Tensor], Tensor], event_ndim: int, what: str = "scores", cpu: bool = True
     ) -> None:
         self.fn, self.event_ndim, self.what, self.cpu = fn, event_ndim, what, cpu
-        self.handle = next(_numbers)  # never used twice: a compiled graph may outlive the function it names
-        _functions[self.handle] = self
+        self.handle = HOSTED.add(self)
 
     def __call__(self, parts: Tensor, mask: Tensor) -> Tensor:
         return host_call(parts, mask, self.handle)
@@ -80,16 +126,16 @@ def assume_constant(fn: _Function) -> _Function:
     return fn
 
 
+@assume_constant
+def handle_of(thing: Any) -> int:
+    """The number by which a compiled graph can name something, while it is traced."""
+    return HOSTED.keep(thing)
+
+
 @torch.library.custom_op("spigot::host_call", mutates_args=())
 def host_call(parts: Tensor, mask: Tensor, handle: int) -> Tensor:
     """Call the function with this number."""
-    function = _functions.get(handle)
-    if function is None:
-        raise RuntimeError(
-            f"host function {handle} is gone: the structure or polytope it belonged to was freed. Keep a reference to "
-            "it for as long as a compiled model uses it."
-        )
-    return function.run(parts, mask)
+    return HOSTED[handle].run(parts, mask)
 
 
 @host_call.register_fake
@@ -105,6 +151,7 @@ def _no_gradient(ctx, grad: Tensor):
 
 
 host_call.register_autograd(_no_gradient)
+batched(host_call)
 
 
 def _autograd_allowed() -> contextlib.AbstractContextManager:

@@ -3,18 +3,11 @@
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.checks import headless_error, impossible_error, infinite_error, nan_error
+from spigot.algorithms.tree_kinds import TreeKind
+from spigot.checks import headless_error, impossible_error, infinite_error, nan_error
 
 Fault = tuple[int, int, int, int, int]
 """What a kernel found wrong: its kind, the flat instance, and up to three indices of a part."""
-
-TREES = {
-    "projective": "projective tree",
-    "projective-single": "projective tree with a single root",
-    "nonprojective": "tree",
-    "nonprojective-single": "tree with a single root",
-}
-"""The kinds of trees that the kernels know, in words."""
 
 
 def flatten(parts: Tensor, event_ndim: int) -> Tensor:
@@ -39,6 +32,6 @@ def raise_fault(fault: Fault | None, parts: Tensor, event_ndim: int, what: str, 
     raise impossible_error(instance, batch, structure)
 
 
-def raise_tree_fault(fault: Fault | None, arcs: Tensor, kind: str) -> None:
+def raise_tree_fault(fault: Fault | None, arcs: Tensor, kind: TreeKind) -> None:
     """As `raise_fault`, for trees."""
-    raise_fault(fault, arcs, 2, "scores", TREES[kind])
+    raise_fault(fault, arcs, 2, "scores", kind.words)

@@ -15,7 +15,7 @@ import scipy  # its parts load when they are used: they take longer than all of 
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import instance_name
+from spigot.checks import instance_name
 
 Matrix: TypeAlias = "Tensor | np.ndarray | scipy.sparse.sparray | scipy.sparse.spmatrix | Sequence"
 """The rows of a program, `(*batch, m, variables)`; sparse if there is one for all instances."""

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import infinite_error, nan_error
+from spigot.algorithms.operators import batched
+from spigot.checks import infinite_error, nan_error
 
 
 @torch.library.custom_op("spigot::checked", mutates_args=())
@@ -32,6 +33,7 @@ def _mask_gradient(ctx, grad: Tensor):
 
 
 checked.register_autograd(_mask_gradient, setup_context=_keep_mask)
+batched(checked)
 
 
 def refuse_nan(parts: Tensor, mask: Tensor, event_ndim: int, what: str = "scores") -> None:

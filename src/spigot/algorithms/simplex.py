@@ -6,6 +6,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
+from spigot.algorithms.operators import batched
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.words import refuse_headless, tree_arcs
 
@@ -224,3 +225,7 @@ def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tenso
     # An arc of -inf, or a label of +inf, has no nearest point.
     refuse_infinite(torch.cat((y.isnan(), safe[..., 1:].isposinf() & labels), -1), 3, "points")
     return torch.cat((y, x.masked_fill(~labels, 0)), -1)
+
+
+for _operator in (project_simplex, project_heads, project_arc_labels, pull_arc_labels):
+    batched(_operator)

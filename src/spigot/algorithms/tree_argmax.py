@@ -5,10 +5,11 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.arborescence import arborescences_reference
-from spigot.algorithms.checks import impossible_error
 from spigot.algorithms.eisner import eisner_reference
-from spigot.algorithms.kernels import TREES, flatten, raise_tree_fault
+from spigot.algorithms.kernels import flatten, raise_tree_fault
+from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import (
     arcs_from_heads,
     compact_words,
@@ -17,23 +18,25 @@ from spigot.algorithms.words import (
     reorder,
     tree_arcs,
 )
-
-REFERENCE = {"projective": eisner_reference, "nonprojective": arborescences_reference}
+from spigot.checks import impossible_error
 
 
 @torch.library.custom_op("spigot::tree_argmax", mutates_args=())
-def tree_argmax(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
+@through_host
+def tree_argmax(scores: Tensor, mask: Tensor, projective: bool, single_root: bool) -> Tensor:
     """The best tree of each `(n, n)` instance.
 
     Args:
         scores: `(*batch, n, n)` indexed `[head, modifier]`, the root at 0.
         mask: Arcs that exist. Self-loops and arcs into the root never do.
-        kind: "projective" or "nonprojective", and "-single" behind it for a single root.
+        projective: Whether arcs must not cross.
+        single_root: Whether exactly one word hangs on the root.
     """
+    kind = TreeKind(projective, single_root)
     flat = flatten(scores, 2)
     if native.serves(scores):
         z = torch.empty_like(flat)
-        fault = native.kernels.tree_argmax(flat, flatten(mask, 2), kind, z, torch.get_num_threads())
+        fault = native.kernels.tree_argmax(flat, flatten(mask, 2), *kind, z, torch.get_num_threads())
         raise_tree_fault(fault, scores, kind)
         return z.reshape(scores.shape)
     arcs = tree_arcs(mask)
@@ -42,13 +45,16 @@ def tree_argmax(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
     exists = flatten(arcs, 2)
     order, lengths = compact_words(exists)
     arcs = reorder(exists, order)
-    decode = REFERENCE[kind.removesuffix("-single")]
-    heads, value = decode(finite_scores(reorder(flat, order), arcs), arcs, lengths, kind.endswith("-single"))
+    decode = eisner_reference if projective else arborescences_reference
+    heads, value = decode(finite_scores(reorder(flat, order), arcs), arcs, lengths, single_root)
     if value.isneginf().any():
-        raise impossible_error(int(value.isneginf().nonzero()[0]), tuple(scores.shape[:-2]), TREES[kind])
+        raise impossible_error(int(value.isneginf().nonzero()[0]), tuple(scores.shape[:-2]), kind.words)
     return arcs_from_heads(heads, order, lengths, scores).reshape(scores.shape)
 
 
 @tree_argmax.register_fake
-def _(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
+def _(scores: Tensor, mask: Tensor, projective: bool, single_root: bool) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+batched(tree_argmax)

@@ -9,90 +9,95 @@ import torch
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.checks import impossible_error
 from spigot.algorithms.eisner import inside_reference
-from spigot.algorithms.kernels import TREES, flatten, raise_tree_fault
+from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference
+from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
+from spigot.checks import impossible_error
 
-REFERENCE = {"projective": inside_reference, "nonprojective": matrix_tree_reference}
 
-
-def tree_log_partition(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
-    r"""$\log Z$ of each `(n, n)` instance; `kind` as in `tree_hull.project_tree_hull`."""
-    if native.serves(scores):
-        return _tree_sums(scores, mask, kind, torch.is_grad_enabled() and scores.requires_grad)[0]
+def tree_log_partition(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
+    r"""$\log Z$ of each `(n, n)` instance."""
+    if native.available:
+        return _tree_sums(scores, mask, *kind, torch.is_grad_enabled() and scores.requires_grad)[0]
     arcs = tree_arcs(mask)
-    return _reference(_checked_arcs(scores, arcs, kind), arcs, kind)
+    return _reference(_checked_arcs(scores, arcs, *kind), arcs, kind)
 
 
-def tree_marginals(scores: Tensor, mask: Tensor, kind: str) -> Tensor:
+def tree_marginals(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
     r"""$\nabla \log Z$ of each `(n, n)` instance, within $[0, 1]$."""
-    if native.serves(scores):
-        return _tree_sums(scores, mask, kind, True)[1]
+    if native.available:
+        return _tree_sums(scores, mask, *kind, True)[1]
     arcs = tree_arcs(mask)
-    safe = _checked_arcs(scores, arcs, kind)
+    safe = _checked_arcs(scores, arcs, *kind)
     if scores.shape[-1] == 1 or scores.numel() == 0:
         return safe  # no words: zeros
     mu = torch.func.grad(lambda s: _reference(s, arcs, kind).sum())(safe)
     return mu.clamp(0, 1)  # rounding may leave [0, 1]
 
 
-def _reference(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
+def _reference(scores: Tensor, arcs: Tensor, kind: TreeKind) -> Tensor:
     exists = flatten(arcs, 2)
     order, lengths = compact_words(exists)
-    function = REFERENCE[kind.removesuffix("-single")]
+    function = inside_reference if kind.projective else matrix_tree_reference
     safe = reorder(flatten(scores, 2).double(), order)
-    values = function(safe, reorder(exists, order), lengths, kind.endswith("-single"))
+    values = function(safe, reorder(exists, order), lengths, kind.single_root)
     return values.to(scores.dtype).reshape(scores.shape[:-2])
 
 
 @torch.library.custom_op("spigot::checked_arcs", mutates_args=())
-def _checked_arcs(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
+def _checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
     """The scores with zeros outside, after making sure that a tree exists and that none inside is NaN."""
+    kind = TreeKind(projective, single_root)
     refuse_nan(scores, arcs, 2)
     refuse_infinite(scores.isposinf() & arcs, 2, "scores")
     refuse_headless(arcs)
     dead = _reference(torch.zeros_like(scores), arcs, kind).isneginf()
     if dead.any():
         instance = int(dead.flatten().nonzero()[0])
-        raise impossible_error(instance, tuple(scores.shape[:-2]), TREES[kind])
+        raise impossible_error(instance, tuple(scores.shape[:-2]), kind.words)
     return scores.masked_fill(~arcs, 0)
 
 
 @_checked_arcs.register_fake
-def _(scores: Tensor, arcs: Tensor, kind: str) -> Tensor:
+def _(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
     return torch.empty_like(scores)
 
 
 _checked_arcs.register_autograd(
-    lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None, None),
+    lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None, None, None),
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
 )
 
 
 @torch.library.custom_op("spigot::tree_sums", mutates_args=())
-def _tree_sums(scores: Tensor, mask: Tensor, kind: str, marginals: bool) -> tuple[Tensor, Tensor]:
+@through_host
+def _tree_sums(
+    scores: Tensor, mask: Tensor, projective: bool, single_root: bool, marginals: bool
+) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
     flat, exists = flatten(scores, 2), flatten(mask, 2)
     log_partition = flat.new_empty(len(flat))
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     fault = native.kernels.tree_sums(
-        flat, exists, kind, log_partition, mu if marginals else None, torch.get_num_threads()
+        flat, exists, projective, single_root, log_partition, mu if marginals else None, torch.get_num_threads()
     )
-    raise_tree_fault(fault, scores, kind)
+    raise_tree_fault(fault, scores, TreeKind(projective, single_root))
     return log_partition.reshape(scores.shape[:-2]), mu.reshape(scores.shape) if marginals else mu
 
 
 @_tree_sums.register_fake
-def _(scores: Tensor, mask: Tensor, kind: str, marginals: bool) -> tuple[Tensor, Tensor]:
+def _(scores: Tensor, mask: Tensor, projective: bool, single_root: bool, marginals: bool) -> tuple[Tensor, Tensor]:
     mu = torch.empty_like(scores, memory_format=torch.contiguous_format) if marginals else scores.new_empty(0)
     return scores.new_empty(scores.shape[:-2]), mu
 
 
 def _save(ctx, inputs, output) -> None:
-    scores, mask, ctx.kind, _ = inputs
+    scores, mask, *kind, _ = inputs
+    ctx.kind = TreeKind(*kind)
     ctx.save_for_backward(scores, mask, output[1])
     ctx.set_materialize_grads(False)
 
@@ -103,26 +108,32 @@ def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
     if grad_log_partition is not None:
         grad = grad_log_partition[..., None, None] * mu
     if grad_mu is not None:
-        curved = _tree_hessian(scores, mask, grad_mu, ctx.kind)
+        curved = _tree_hessian(scores, mask, grad_mu, *ctx.kind)
         grad = curved if grad is None else grad + curved
-    return grad, None, None, None
+    return grad, None, None, None, None
 
 
 _tree_sums.register_autograd(_backward, setup_context=_save)
 
 
 @torch.library.custom_op("spigot::tree_hessian", mutates_args=())
-def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, kind: str) -> Tensor:
+@through_host
+def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_root: bool) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
     flat = flatten(scores, 2)
     result = torch.empty_like(flat)
     fault = native.kernels.tree_hessian(
-        flat, flatten(mask, 2), flatten(direction, 2), kind, result, torch.get_num_threads()
+        flat, flatten(mask, 2), flatten(direction, 2), projective, single_root, result, torch.get_num_threads()
     )
-    raise_tree_fault(fault, scores, kind)
+    raise_tree_fault(fault, scores, TreeKind(projective, single_root))
     return result.reshape(scores.shape)
 
 
 @_tree_hessian.register_fake
-def _(scores: Tensor, mask: Tensor, direction: Tensor, kind: str) -> Tensor:
+def _(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_root: bool) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
+
+
+batched(_checked_arcs)
+batched(_tree_sums)
+batched(_tree_hessian)

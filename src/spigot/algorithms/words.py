@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import headless_error
+from spigot.checks import headless_error
 
 
 def tree_arcs(mask: Tensor) -> Tensor:

@@ -9,15 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
-from spigot.estimators.surrogate import decode
-from spigot.interface import (
-    ESTIMATORS,
-    AbstractStructure,
-    AbstractSurrogate,
-    Explanation,
-    check_settings,
-    explanation,
-)
+from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
+from spigot.interface.estimators import check_settings
 from spigot.types import Mask, Parts, Saved
 
 
@@ -63,16 +56,9 @@ class BlackBox(AbstractSurrogate):
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> Parts:
-        return (z - structure.argmax(scores - self.strength * grad, mask)) / self.strength
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, mask = decode(self, structure, scores, grad, mask)
-        with torch.no_grad():
-            target = structure.argmax(scores - self.strength * grad, mask)
-        return explanation(z, grad, (z - target) / self.strength, structure.event_ndim, projected=target)
+    ) -> Pullback:
+        target = structure.argmax(scores - self.strength * grad, mask)
+        return Pullback((z - target) / self.strength, lambda: (None, target, None))
 
 
 @final
@@ -143,19 +129,9 @@ class IMLE(AbstractSurrogate):
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> Parts:
+    ) -> Pullback:
         drawn, targets = self._compare(structure, z, saved, grad, mask)
-        return (drawn - targets).mean(0) / self.strength
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, mask = decode(self, structure, scores, grad, mask)
-        with torch.no_grad():
-            _, saved = self.forward(structure, scores, mask)
-            drawn, targets = self._compare(structure, z, saved, grad, mask)
-        gradient = (drawn - targets).mean(0) / self.strength
-        return explanation(z, grad, gradient, structure.event_ndim, projected=targets.mean(0))
+        return Pullback((drawn - targets).mean(0) / self.strength, lambda: (None, targets.mean(0), None))
 
     def _compare(
         self, structure: AbstractStructure, z: Parts, saved: Saved, grad: Parts, mask: Mask
@@ -228,15 +204,6 @@ class Perturbed(AbstractSurrogate):
         axes = tuple(range(-structure.event_ndim, 0))
         worth = ((drawn - structure.argmax(scores, mask)) * grad).sum(axes, keepdim=True)
         return torch.where(mask, (worth * noise).mean(0) / self.temperature, 0)  # there is noise on missing parts too
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, mask = decode(self, structure, scores, grad, mask)
-        with torch.no_grad():
-            _, saved = self.forward(structure, scores, mask)
-            gradient = self.pullback(structure, scores, z, saved, grad, mask)
-        return explanation(z, grad, gradient, structure.event_ndim)
 
 
 def _check_strength(strength: float) -> None:

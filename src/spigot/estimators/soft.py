@@ -6,7 +6,6 @@ from typing import ClassVar, final
 import torch
 
 from spigot.algorithms.active_set import project_face
-from spigot.algorithms.checks import check_parts
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
@@ -14,10 +13,9 @@ from spigot.interface import (
     AbstractStructure,
     AbstractSurrogate,
     Explanation,
-    check_gradient,
-    check_settings,
-    explanation,
+    Pullback,
 )
+from spigot.interface.estimators import check_settings, existing, explanation
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts, Saved
 
@@ -43,7 +41,7 @@ class StructuredAttention(AbstractEstimator):
     hard: ClassVar[bool] = False
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
-        if not isinstance(structure, AbstractMarginalStructure) or not structure.tractable:
+        if not isinstance(structure, AbstractMarginalStructure):
             raise TypeError(
                 f"StructuredAttention needs marginals, and {structure} has none. "
                 "Use Spigot or StraightThrough, or a structure with log_partition."
@@ -53,8 +51,7 @@ class StructuredAttention(AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
-        check_gradient(grad, scores)
+        mask = existing(structure, scores, grad, mask)
         grad = grad.masked_fill(~mask, 0)
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()
@@ -96,30 +93,13 @@ class SparseMAP(AbstractSurrogate):
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         solution = ConvexHull(structure).solve(scores, mask)
-        return solution.point, tuple(solution.packed)
+        return solution.point, (solution.gap, *solution.packed)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> Parts:
+    ) -> Pullback:
+        gap, *support = saved
         split = grad.ndim - structure.event_ndim
         flat = grad.reshape(grad.shape[:split].numel(), grad.shape[split:].numel())
-        return project_face(flat, *saved).reshape(grad.shape)
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
-        check_gradient(grad, scores)
-        grad = self.clip(structure, grad, mask)
-        with torch.no_grad():
-            solution = ConvexHull(structure).solve(scores, mask)
-            gradient = self.pullback(structure, scores, solution.point, tuple(solution.packed), grad, mask)
-        return explanation(
-            solution.point,
-            grad,
-            gradient.masked_fill(~mask, 0),
-            structure.event_ndim,
-            stepped=scores.detach().masked_fill(~mask, 0),
-            projected=solution.point,
-            gap=solution.gap,
-        )
+        gradient = project_face(flat, *support).reshape(grad.shape).masked_fill(~mask, 0)
+        return Pullback(gradient, lambda: (torch.where(mask, scores, 0), z, gap))

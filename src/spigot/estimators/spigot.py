@@ -3,19 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-import torch
-
-from spigot.estimators.surrogate import decode
-from spigot.interface import (
-    ESTIMATORS,
-    AbstractPolytope,
-    AbstractStructure,
-    AbstractSurrogate,
-    Explanation,
-    check_settings,
-    explanation,
-)
-from spigot.polytopes.hull import ConvexHull
+from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
+from spigot.interface.estimators import check_settings
 from spigot.types import Mask, Parts, Saved, Values
 
 
@@ -41,7 +30,7 @@ class Spigot(AbstractSurrogate):
             no step size.
 
     Example:
-        >>> import spigot
+        >>> import torch, spigot
         >>> scores = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
         >>> z = spigot.argmax(scores, spigot.OneOf(), Spigot(eta=1.0))
         >>> (z * torch.tensor([0.0, -0.5, 0.5])).sum().backward()
@@ -63,39 +52,12 @@ class Spigot(AbstractSurrogate):
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> Parts:
-        return (self.polytope or structure.relaxation).pull(z, grad, self.eta, mask)
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, mask = decode(self, structure, scores, grad, mask)
-        with torch.no_grad():
-            exact, stepped = self._step(z, grad)
-            projected, gap = self._project(structure, exact, stepped, mask)
-        dtype = scores.dtype
-        return explanation(
-            z,
-            grad,
-            (exact - projected).to(dtype),
-            structure.event_ndim,
-            stepped=stepped.to(dtype),
-            projected=projected.to(dtype),
-            gap=None if gap is None else gap.to(dtype),
-        )
-
-    def _step(self, z: Parts, grad: Parts) -> tuple[Parts, Parts]:
-        """z and the step (Eq. 4a), in float64: in float32 a small gradient would drown in the ones of z."""
-        if z.device.type != "mps":  # which has no float64
-            z, grad = z.double(), grad.double()
-        return z, z - self.eta * grad
-
-    def _project(
-        self, structure: AbstractStructure, z: Parts, stepped: Parts, mask: Mask
-    ) -> tuple[Parts, Values | None]:
-        """The projection (Eq. 4b), and its duality gap where there is one."""
+    ) -> Pullback:
         polytope = self.polytope or structure.relaxation
-        if isinstance(polytope, ConvexHull):  # z is a vertex of it, and close to the answer
-            solution = polytope.solve(stepped, mask, start=z)
-            return solution.point, solution.gap
-        return polytope.project(stepped, mask), None
+        gradient = polytope.pull(z, grad, self.eta, mask)
+
+        def path() -> tuple[Parts, Parts, Values | None]:
+            stepped, projected = z - self.eta * grad, z - gradient
+            return stepped, projected, polytope.gap(stepped, projected, mask)
+
+        return Pullback(gradient, path)

@@ -5,17 +5,9 @@ from typing import ClassVar, final
 
 import torch
 
-from spigot.algorithms.checks import check_parts
-from spigot.estimators.tangent import tangent
-from spigot.interface import (
-    ESTIMATORS,
-    AbstractStructure,
-    AbstractSurrogate,
-    Explanation,
-    check_gradient,
-    check_settings,
-    explanation,
-)
+from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
+from spigot.interface.estimators import check_settings
+from spigot.polytopes.hull import tangent
 from spigot.types import Mask, Parts, Saved
 
 
@@ -46,12 +38,6 @@ class Pipeline(AbstractSurrogate):
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
         return torch.zeros_like(grad)
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, _ = decode(self, structure, scores, grad, mask)
-        return explanation(z, grad, torch.zeros_like(grad), structure.event_ndim)
 
 
 @final
@@ -89,15 +75,9 @@ class StraightThrough(AbstractSurrogate):
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> Parts:
-        return self.eta * grad
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, _ = decode(self, structure, scores, grad, mask)
-        stepped = z - self.eta * grad
-        return explanation(z, grad, self.eta * grad, structure.event_ndim, stepped=stepped, projected=stepped)
+    ) -> Pullback:
+        gradient = self.eta * grad
+        return Pullback(gradient, lambda: (z - gradient, z - gradient, None))
 
 
 @final
@@ -145,10 +125,15 @@ class Identity(AbstractSurrogate):
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
-    ) -> Parts:
+    ) -> Pullback:
+        gradient = self.eta * self._visible(structure, scores, grad, mask)
+        return Pullback(gradient, lambda: (z - self.eta * grad, z - gradient, None))
+
+    def _visible(self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask) -> Parts:
+        """What of the gradient the decision can see."""
         along = tangent(structure, grad, mask)
         if not self.normalise:
-            return self.eta * along
+            return along
         axes = tuple(range(-structure.event_ndim, 0))
         finite = torch.where(scores.isfinite() & mask, scores, torch.zeros_like(scores))
         centred = tangent(structure, finite, mask)
@@ -156,23 +141,4 @@ class Identity(AbstractSurrogate):
         some = size > 16 * torch.finfo(scores.dtype).eps * whole  # the rest is what rounding leaves of equal scores
         unit = torch.where(some, centred / size, torch.zeros_like(centred))
         across = along - (along * unit).sum(axes, keepdim=True) * unit
-        return self.eta * torch.where(some, across / size, across)
-
-    def explain(
-        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
-    ) -> Explanation:
-        z, grad, mask = decode(self, structure, scores, grad, mask)
-        with torch.no_grad():
-            gradient = self.pullback(structure, scores, z, (), grad, mask)
-        return explanation(z, grad, gradient, structure.event_ndim, stepped=z - self.eta * grad, projected=z - gradient)
-
-
-def decode(
-    estimator: AbstractSurrogate, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None
-) -> tuple[Parts, Parts, Mask]:
-    """What `explain` starts from: the forward value, the gradient as used, and the mask spelt out."""
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
-    check_gradient(grad, scores)
-    with torch.no_grad():
-        z, _ = estimator.forward(structure, scores, mask)
-        return z, estimator.clip(structure, grad, mask), mask
+        return torch.where(some, across / size, across)

@@ -5,9 +5,9 @@ from typing import final
 
 import torch
 
-from spigot.algorithms.checks import check_arcs, check_parts
 from spigot.algorithms.simplex import project_arc_labels, project_heads, project_simplex, pull_arc_labels
 from spigot.algorithms.words import existing_words, tree_arcs
+from spigot.checks import check_arcs, check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 
@@ -24,6 +24,9 @@ class Simplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_simplex(point, check_parts(point, mask, 1, "point"))
+
+    def tangent(self, direction: Parts, mask: Mask) -> Parts:
+        return _centre(direction, mask, -1)
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 1, "point")
@@ -52,6 +55,9 @@ class Box(AbstractPolytope):
         mask = check_parts(point, mask, self.event_ndim, "point")
         return point.clamp(0, 1).masked_fill(~mask, 0)
 
+    def tangent(self, direction: Parts, mask: Mask) -> Parts:
+        return torch.where(mask, direction, 0)
+
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, self.event_ndim, "point")
         inside = (point.masked_fill(~mask, 0) <= 1 + atol).flatten(point.ndim - self.event_ndim).all(-1)
@@ -78,6 +84,9 @@ class HeadSimplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_heads(point, check_arcs(point, mask, "point"))
+
+    def tangent(self, direction: Parts, mask: Mask) -> Parts:
+        return _centre(direction, mask, -2)
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = tree_arcs(check_arcs(point, mask, "point"))
@@ -119,6 +128,16 @@ class ArcLabel(AbstractPolytope):
     def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
         return pull_arc_labels(z, grad, mask, eta, self.sequential)
 
+    def tangent(self, direction: Parts, mask: Mask) -> Parts:
+        """What an arc gets, its labels get in sum: its labels, and one less the arc, are a simplex."""
+        diagonal = torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device).unsqueeze(-1)
+        arcs = mask[..., :1] & ~diagonal
+        lifted = torch.cat((-direction[..., :1], direction[..., 1:]), -1)
+        back = _centre(lifted, torch.cat((arcs, mask[..., 1:] & arcs), -1), -1)
+        # Predicates, on the diagonal, are intervals of their own.
+        alone = torch.where(mask[..., :1], direction[..., :1], 0)
+        return torch.cat((torch.where(diagonal, alone, -back[..., :1]), back[..., 1:]), -1)
+
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 3, "point")
         p = point.masked_fill(~mask, 0)
@@ -129,6 +148,13 @@ class ArcLabel(AbstractPolytope):
         into_root = p[..., 1:, 0, :].abs().flatten(-2).sum(-1) > atol
         fine = ~(broken | stray).flatten(-2).any(-1) & ~into_root
         return fine & Box(event_ndim=3).contains(point, mask, atol=atol)
+
+
+def _centre(direction: Parts, mask: Mask, axis: int) -> Parts:
+    """The direction less its mean along an axis, which is what keeps sums along it as they are."""
+    inside = torch.where(mask, direction, 0)
+    mean = inside.sum(axis, keepdim=True) / mask.sum(axis, keepdim=True).clamp(min=1)
+    return torch.where(mask, inside - mean, 0)
 
 
 def _nonnegative(point: Parts, mask: Mask, event_ndim: int, atol: float) -> Flags:

@@ -6,19 +6,13 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot import native
-from spigot.algorithms.active_set import (
-    HullResult,
-    PackedSupport,
-    project_hull,
-    project_simplex_hull,
-    unpack_support,
-)
-from spigot.algorithms.checks import check_parts
-from spigot.algorithms.host import assume_constant
+from spigot.algorithms.active_set import project_hull, unpack_support
+from spigot.algorithms.affine import along_differences
+from spigot.algorithms.host import HOSTED, handle_of
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.algorithms.tree_hull import project_tree_hull
+from spigot.checks import check_parts
 from spigot.interface import AbstractPolytope, AbstractStructure
+from spigot.records import HullResult, PackedSupport
 from spigot.types import Flags, Mask, Parts, Values
 
 
@@ -97,10 +91,21 @@ class ConvexHull(AbstractPolytope):
         return self.solve(point, mask, start=start).point
 
     def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        if z.device.type == "mps":  # which has no float64
-            return z - self.project(z - eta * grad, mask, start=z)
-        exact = z.double()  # a vertex of the hull, and close to the answer
-        return (exact - self.project(exact - eta * grad.double(), mask, start=exact)).to(z.dtype)
+        # z is a vertex of the hull, and close to the answer; mps has no float64
+        exact, along = (z, grad) if z.device.type == "mps" else (z.double(), grad.double())
+        return (exact - self.project(exact - eta * along, mask, start=exact)).to(z.dtype)
+
+    def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values:
+        outward = torch.where(mask, point - projected, 0)
+        axes = tuple(range(-self.structure.event_ndim, 0))
+        return (outward * (self.structure.argmax(outward, mask) - projected)).sum(axes).clamp(min=0)
+
+    def tangent(self, direction: Parts, mask: Mask) -> Parts:
+        """Found through the argmax, twice for each dimension of the hull: exact, but for small sets only."""
+        direction = torch.where(mask, direction, 0)
+        if torch.compiler.is_compiling():
+            return _tangent_operator(direction, mask, handle_of(self.structure))
+        return along_differences(direction, mask, self.structure)
 
     def solve(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> HullSolution:
         """As `project`, with the duality gap and the structures that the answer is made of."""
@@ -127,7 +132,7 @@ def solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start:
     """The projections, batch axes flattened; as one operator inside a compiled graph."""
     if not torch.compiler.is_compiling():
         return _solve_hull(structure, point.detach(), mask, start)
-    projected, gap, *support = _hull_operator(point, mask, start, _compiled_handle(structure))
+    projected, gap, *support = _hull_operator(point, mask, start, handle_of(structure))
     return HullResult(projected, gap, PackedSupport(*support))
 
 
@@ -136,12 +141,10 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
     refuse_nan(point, mask, ndim, "points")
     refuse_infinite(point.isposinf() & mask, ndim, "points")
     mask = mask & ~point.isneginf()  # what gets nothing might as well not exist
-    shape = point.shape[point.ndim - ndim :]
-    flat = (point.shape[: point.ndim - ndim].numel(), shape.numel())
-    if structure.hull_kernel == "simplex":
-        return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
-    if structure.hull_kernel is not None and native.serves(point) and point.numel():
-        return project_tree_hull(point, mask, start, structure.hull_kernel)
+    own = structure.project_hull(point, mask, start)
+    if own is not None:
+        return own
+    flat = (point.shape[: point.ndim - ndim].numel(), point.shape[point.ndim - ndim :].numel())
     best = structure.argmax(point, mask)
     if start is None:
         start = best
@@ -153,22 +156,11 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
     )
 
 
-_compiled: list[AbstractStructure] = []
-
-
-@assume_constant
-def _compiled_handle(structure: AbstractStructure) -> int:
-    """A number by which a compiled graph can name a structure, which stays alive as long as the graph may."""
-    if structure not in _compiled:
-        _compiled.append(structure)
-    return _compiled.index(structure)
-
-
 @torch.library.custom_op("spigot::project_hull", mutates_args=())
 def _hull_operator(
     point: Tensor, mask: Tensor, start: Tensor | None, handle: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    projected, gap, support = _solve_hull(_compiled[handle], point, mask, start)
+    projected, gap, support = _solve_hull(HOSTED[handle], point, mask, start)
     # Compiled code relies on memory of its own, aligned as torch aligns it; views and arrays of numpy are not.
     offsets, weights, starts, indices, values = (part.clone() for part in support)
     return projected.clone(), gap.clone(), offsets, weights, starts, indices, values
@@ -176,7 +168,7 @@ def _hull_operator(
 
 @_hull_operator.register_fake
 def _(point: Tensor, mask: Tensor, start: Tensor | None, handle: int) -> tuple[Tensor, ...]:
-    ndim = _compiled[handle].event_ndim
+    ndim = HOSTED[handle].event_ndim
     parts = point.shape[point.ndim - ndim :].numel()
     batch = point.shape[: point.ndim - ndim].numel()
     context = torch.library.get_ctx()
@@ -192,3 +184,29 @@ def _(point: Tensor, mask: Tensor, start: Tensor | None, handle: int) -> tuple[T
         torch.empty(entries, **whole),
         torch.empty(entries, **real),
     )
+
+
+@torch.library.custom_op("spigot::hull_tangent", mutates_args=())
+def _tangent_operator(direction: Tensor, mask: Tensor, handle: int) -> Tensor:
+    return along_differences(direction, mask, HOSTED[handle])
+
+
+@_tangent_operator.register_fake
+def _(direction: Tensor, mask: Tensor, handle: int) -> Tensor:
+    return torch.empty_like(direction)
+
+
+def tangent(structure: AbstractStructure, direction: Parts, mask: Mask) -> Parts:
+    """What of a direction the decision can see: the part inside the affine hull of the relaxation.
+
+    Adding the same number to the scores of all heads of a word changes no tree: every tree has one of them. Such
+    directions are orthogonal to every difference of two structures, and are taken out. A relaxation that does not know
+    its affine hull leaves the question to the convex hull.
+
+    Example:
+        >>> import spigot
+        >>> tangent(spigot.OneOf(), torch.tensor([1.0, 2.0, 6.0]), torch.tensor([True, True, True]))
+        tensor([-2., -1.,  3.])
+    """
+    known = structure.relaxation.tangent(direction, mask)
+    return ConvexHull(structure).tangent(direction, mask) if known is None else known

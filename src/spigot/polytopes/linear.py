@@ -10,7 +10,6 @@ import scipy  # its parts load when they are used
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import check_parts, instance_name
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.programs import (
     Matrix,
@@ -25,6 +24,7 @@ from spigot.algorithms.programs import (
     read_rows,
     row_scale,
 )
+from spigot.checks import check_parts, instance_name
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

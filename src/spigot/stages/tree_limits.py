@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from spigot.algorithms.checks import NoStructureError
+from spigot.checks import NoStructureError
 from spigot.stages.constraints import Constraints
 from spigot.structures.trees import AbstractTrees
 

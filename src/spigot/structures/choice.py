@@ -6,11 +6,13 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import check_parts
+from spigot.algorithms.active_set import project_simplex_hull
 from spigot.algorithms.choice import one_of
 from spigot.algorithms.reduce import checked, masked_logsumexp
+from spigot.checks import check_parts
 from spigot.interface import AbstractMarginalStructure
 from spigot.polytopes.blocks import Simplex
+from spigot.records import HullResult
 from spigot.structures.describe import check_lengths
 from spigot.types import Mask, Parts, Values
 
@@ -30,7 +32,6 @@ class OneOf(AbstractMarginalStructure):
     """
 
     event_ndim: ClassVar[int] = 1
-    hull_kernel: ClassVar[str] = "simplex"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return one_of(scores, check_parts(scores, mask, 1))
@@ -73,6 +74,10 @@ class OneOf(AbstractMarginalStructure):
 
     def everything(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
+
+    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
+        flat = (point.shape[:-1].numel(), point.shape[-1])
+        return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
 
     @property
     def relaxation(self) -> Simplex:

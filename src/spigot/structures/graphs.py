@@ -7,18 +7,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot.algorithms.checks import check_parts
 from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts
 from spigot.algorithms.reduce import checked
-from spigot.interface import AbstractMarginalStructure
+from spigot.checks import check_parts
+from spigot.interface import AbstractMarginalStructure, AbstractStructure
 from spigot.polytopes.blocks import ArcLabel
 from spigot.structures.describe import padded_size
 from spigot.types import Mask, Parts, Values
 
 
-@final
 @dataclass(frozen=True)
-class SemanticGraphs(AbstractMarginalStructure):
+class SemanticGraphs(AbstractStructure):
     r"""Labelled graphs over words: predicates, arcs and labelled arcs (§3, first-order semantic dependency parsing).
 
     An arc needs its predicate; an arc has exactly one label and a label its arc; a deterministic role is used at most
@@ -29,7 +28,8 @@ class SemanticGraphs(AbstractMarginalStructure):
     `[i, i, 0]`. `pack` and `unpack` go between this layout and three tensors.
 
     Decoding is exact: local where no deterministic role is repeated, by assignment where one is. A part that gains
-    nothing is left out; ties go to the first label. Marginals have a closed form if no role is deterministic.
+    nothing is left out; ties go to the first label. Sums over all graphs are tractable if no role is deterministic:
+    `SemanticGraphs(labels)` then is an `IndependentGraphs`, which has marginals, samples and the k best.
 
     Attributes:
         labels: How many roles there are.
@@ -53,6 +53,13 @@ class SemanticGraphs(AbstractMarginalStructure):
 
     event_ndim: ClassVar[int] = 3
 
+    def __new__(cls, labels: int = 0, deterministic: tuple[int, ...] = ()) -> "SemanticGraphs":
+        """Graphs of which sums are tractable say so by their type."""
+        return super().__new__(IndependentGraphs if cls is SemanticGraphs and not tuple(deterministic) else cls)
+
+    def __getnewargs__(self) -> tuple[int, tuple[int, ...]]:
+        return self.labels, self.deterministic
+
     def __post_init__(self) -> None:
         if self.labels < 0:
             raise ValueError(f"labels is {self.labels}; it counts roles and cannot be negative.")
@@ -61,20 +68,8 @@ class SemanticGraphs(AbstractMarginalStructure):
         if outside:
             raise ValueError(f"deterministic names role {outside[0]}, but roles go from 0 to {self.labels - 1}.")
 
-    @property
-    def tractable(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return not self.deterministic
-
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return graph_argmax(scores, self._check(scores, mask), self.deterministic)
-
-    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        exists = self._summable(scores, mask, "log_partition")
-        return graph_log_partition(checked(scores, exists, 3), exists)
-
-    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        exists = self._summable(scores, mask, "marginals")
-        return graph_marginals(checked(scores, exists, 3), exists)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = graph_parts(self._check(z, mask, "z"))
@@ -125,6 +120,9 @@ class SemanticGraphs(AbstractMarginalStructure):
         diagonal = torch.eye(parts.shape[-2], dtype=torch.bool, device=parts.device)
         return parts[..., 0].diagonal(dim1=-2, dim2=-1), parts[..., 0].masked_fill(diagonal, 0), parts[..., 1:]
 
+    def _lacking(self) -> str:
+        return "sums over graphs are intractable with deterministic roles"
+
     def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
         mask = check_parts(parts, mask, 3, what)
         self._check_shape(parts, what)
@@ -136,14 +134,6 @@ class SemanticGraphs(AbstractMarginalStructure):
             raise ValueError(
                 f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, n, {1 + self.labels}), n >= 1."
             )
-
-    def _summable(self, scores: Parts, mask: Mask | None, verb: str) -> Mask:
-        if self.deterministic:
-            raise TypeError(
-                f"{verb} of SemanticGraphs is intractable with deterministic roles. Use SemanticGraphs({self.labels}) "
-                "without them, or an estimator that needs the argmax only, such as Spigot or StraightThrough."
-            )
-        return graph_parts(self._check(scores, mask))
 
     def _violations(self, z: Tensor, exists: Tensor) -> list[str]:
         found = []
@@ -167,3 +157,35 @@ class SemanticGraphs(AbstractMarginalStructure):
             for i in (uses[:, role] > 1).nonzero().flatten().tolist():
                 found.append(f"predicate {i} uses role {role} {int(uses[i, role])} times")
         return found
+
+
+@final
+@dataclass(frozen=True)
+class IndependentGraphs(SemanticGraphs, AbstractMarginalStructure):
+    """Semantic graphs without deterministic roles: predicates do not compete, so that sums have a closed form.
+
+    Made by `SemanticGraphs(labels)`.
+
+    Example:
+        >>> graphs = SemanticGraphs(labels=2)
+        >>> graphs
+        SemanticGraphs(labels=2, deterministic=())
+        >>> round(graphs.log_count(graphs.mask(torch.tensor([1]))).exp().item())    # root and word, predicates or not
+        8
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.deterministic:
+            raise ValueError("IndependentGraphs have no deterministic roles; use SemanticGraphs.")
+
+    def __repr__(self) -> str:
+        return f"SemanticGraphs(labels={self.labels}, deterministic=())"  # as it is asked for
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        exists = graph_parts(self._check(scores, mask))
+        return graph_log_partition(checked(scores, exists, 3), exists)
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        exists = graph_parts(self._check(scores, mask))
+        return graph_marginals(checked(scores, exists, 3), exists)

@@ -9,8 +9,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.checks import check_parts, instance_name
 from spigot.algorithms.host import HostFunction
+from spigot.checks import check_parts, instance_name
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts

@@ -5,12 +5,16 @@ from typing import ClassVar, final
 
 from torch import Tensor
 
-from spigot.algorithms.checks import check_arcs
+from spigot import native
 from spigot.algorithms.tree_argmax import tree_argmax
+from spigot.algorithms.tree_hull import project_tree_hull
+from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals
 from spigot.algorithms.words import tree_arcs
+from spigot.checks import check_arcs
 from spigot.interface import AbstractMarginalStructure
 from spigot.polytopes.blocks import HeadSimplex
+from spigot.records import HullResult
 from spigot.structures.describe import arc_mask, tree_violations
 from spigot.types import Mask, Parts, Values
 
@@ -26,18 +30,18 @@ class AbstractTrees(AbstractMarginalStructure):
     """Whether arcs must not cross."""
 
     @property
-    def hull_kernel(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The name of this kind of tree, for all kernels."""
-        return ("projective" if self.projective else "nonprojective") + ("-single" if self.single_root else "")
+    def kind(self) -> TreeKind:
+        """The kind of trees, for the algorithms."""
+        return TreeKind(self.projective, self.single_root)
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_argmax(scores, check_arcs(scores, mask), self.hull_kernel)
+        return tree_argmax(scores, check_arcs(scores, mask), *self.kind)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return tree_log_partition(scores, check_arcs(scores, mask), self.hull_kernel)
+        return tree_log_partition(scores, check_arcs(scores, mask), self.kind)
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_marginals(scores, check_arcs(scores, mask), self.hull_kernel)
+        return tree_marginals(scores, check_arcs(scores, mask), self.kind)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_arcs(z, mask, "z")
@@ -48,6 +52,9 @@ class AbstractTrees(AbstractMarginalStructure):
 
     def everything(self, parts: Parts) -> Mask:
         return tree_arcs(check_arcs(parts, None))
+
+    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+        return project_tree_hull(point, mask, start, self.kind) if native.available and point.numel() else None
 
     @property
     def relaxation(self) -> HeadSimplex:

@@ -47,7 +47,7 @@ def estimator_settings(table: Any) -> EstimatorSettings:
         {'name': 'ste', 'eta': 1.0, 'max_norm': None}
         >>> estimator_settings({"name": "sponge"})
         Traceback (most recent call last):
-        ValueError: there is no estimator 'sponge'; there are pipeline, ...
+        ValueError: there is no estimator 'sponge'; there are ...
     """
     if isinstance(table, EstimatorSettings):
         return table

@@ -63,6 +63,10 @@ class NoStructureError(ValueError):
     """The mask leaves no structure at all; whoever asks whether there is one catches this and nothing wider."""
 
 
+class MissingVerbError(AttributeError, TypeError):
+    """A verb that a structure does not have, said in a sentence."""
+
+
 def headless_error(index: int, batch: tuple[int, ...], word: int) -> NoStructureError:
     """A word that exists without any possible head."""
     return NoStructureError(

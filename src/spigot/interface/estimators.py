@@ -1,0 +1,181 @@
+"""What every estimator answers, and the node of the autograd graph that most of them share."""
+
+import abc
+import math
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from spigot.checks import check_parts
+from spigot.interface.structures import AbstractStructure
+from spigot.precision import Bordered
+from spigot.records import Explanation, Pullback
+from spigot.registry import Registry
+from spigot.types import Mask, Parts, Saved, Values
+
+ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
+"""The estimators by the name that a configuration calls them."""
+
+
+class AbstractEstimator(Bordered, abc.ABC):
+    """What goes forward, and what comes back."""
+
+    hard: ClassVar[bool]
+    """Whether the forward pass gives a member of the structure (hard) or a point inside its hull (soft)."""
+
+    @abc.abstractmethod
+    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+        """The forward value, connected to `scores` for the backward pass."""
+
+    @abc.abstractmethod
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        r"""What this estimator does when $\nabla_z L$ is `grad`: z, the step, the projection, the result."""
+
+
+class AbstractSurrogate(AbstractEstimator):
+    """A forward value computed by an algorithm, and a way back that is written by hand.
+
+    A new estimator is one subclass with one method, `pullback`; and `forward` if it does not decode the plain scores.
+    Subclasses are frozen dataclasses with a field `max_norm`.
+    """
+
+    max_norm: float | None
+    r"""Clips $\nabla_z L$ to this 2-norm, instance by instance, before anything else; `None` leaves it alone."""
+
+    def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
+        """What goes forward, and the tensors that `pullback` will need beside scores, z and mask: the argmax, and none.
+
+        An estimator that perturbs the scores returns its noise, one that projects them its support.
+        """
+        return structure.argmax(scores, mask), ()
+
+    @abc.abstractmethod
+    def pullback(
+        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
+    ) -> Pullback | Parts:
+        r"""What becomes of `grad` $= \nabla_z L$, which arrives masked and clipped.
+
+        Returns:
+            The record of what was done; or the gradient alone, if there is no step or projection to tell of.
+        """
+
+    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+        return _Surrogate.apply(scores, mask, structure, self)[0]  # pyright: ignore[reportOptionalSubscript]
+
+    def explain(
+        self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
+    ) -> Explanation:
+        mask = existing(structure, scores, grad, mask)
+        with torch.no_grad():
+            z, saved = self.forward(structure, scores, mask)
+            grad = self.clip(structure, grad, mask)
+            record = as_pullback(self.pullback(structure, scores, z, saved, grad, mask))
+            stepped, projected, gap = record.path()
+        ndim = structure.event_ndim
+        return explanation(z, grad, record.gradient, ndim, stepped=stepped, projected=projected, gap=gap)
+
+    def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
+        """The gradient as the estimator uses it: zero outside the mask, each instance at most `max_norm` long."""
+        grad = torch.where(mask, grad, 0)
+        if self.max_norm is None:
+            return grad
+        axes = tuple(range(-structure.event_ndim, 0))
+        norm = torch.linalg.vector_norm(grad, dim=axes, keepdim=True)
+        return grad.mul_(self.max_norm / norm.clamp(min=self.max_norm))
+
+
+def as_pullback(result: Pullback | Parts) -> Pullback:
+    """The record, also of an estimator that gives its gradient alone."""
+    return result if isinstance(result, Pullback) else Pullback(result)
+
+
+def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
+    """Refuse settings of a surrogate that would turn gradients around or into NaN."""
+    if max_norm is not None and not 0 < max_norm < math.inf:
+        raise ValueError(f"max_norm is {max_norm}; it must be a positive number, or None for no clipping.")
+    if not 0 <= eta < math.inf:
+        raise ValueError(f"eta is {eta}; a step size must be a finite number, zero or more.")
+
+
+def check_gradient(grad: Tensor, scores: Tensor) -> None:
+    """A gradient to explain has the shape of the scores."""
+    if grad.shape != scores.shape:
+        raise ValueError(f"grad has shape {tuple(grad.shape)} and scores {tuple(scores.shape)}; they must be equal.")
+
+
+def existing(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
+    """The parts that exist, spelt out, after a look at the shapes."""
+    mask = check_parts(scores, mask, structure.event_ndim)
+    check_gradient(grad, scores)
+    return mask & structure.everything(scores)
+
+
+class _Surrogate(torch.autograd.Function):
+    """Forward and pullback of an estimator as one node of the autograd graph."""
+
+    @staticmethod
+    def forward(scores: Tensor, mask: Tensor, structure: AbstractStructure, estimator: AbstractSurrogate):
+        z, saved = estimator.forward(structure, scores, mask)
+        return z, *saved
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        scores, mask, ctx.structure, ctx.estimator = inputs
+        z, *saved = output
+        ctx.save_for_backward(scores, mask, z, *saved)
+        ctx.mark_non_differentiable(*saved)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad, *_):  # pyright: ignore[reportIncompatibleMethodOverride]
+        if grad is None:
+            return None, None, None, None
+        scores, mask, z, *saved = ctx.saved_tensors
+        structure, estimator = ctx.structure, ctx.estimator
+        grad = estimator.clip(structure, grad, mask)
+        pulled = estimator.pullback(structure, scores, z, tuple(saved), grad, mask)
+        return as_pullback(pulled).gradient, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, scores: Tensor, mask: Tensor, structure: Any, estimator: Any):  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Structures take any number of batch axes: the mapped one becomes the first of them."""
+        axes = in_dims[:2]
+        pair = [
+            x.expand(info.batch_size, *x.shape) if axis is None else x.movedim(axis, 0)
+            for x, axis in zip((scores, mask), axes, strict=True)
+        ]
+        z, *saved = _Surrogate.apply(*pair, structure, estimator)  # pyright: ignore[reportGeneralTypeIssues]
+        return (z, *saved), (0, *[None] * len(saved))
+
+
+def explanation(
+    z: Parts,
+    grad: Parts,
+    gradient: Parts,
+    event_ndim: int,
+    *,
+    stepped: Parts | None = None,
+    projected: Parts | None = None,
+    gap: Values | None = None,
+) -> Explanation:
+    """Fill in the fields of an `Explanation` that follow from the others."""
+    axes = tuple(range(-event_ndim, 0))
+    zero = z.new_zeros(z.shape[: z.ndim - event_ndim])
+    distance = zero
+    if stepped is not None and projected is not None:
+        distance = torch.linalg.vector_norm(stepped - projected, dim=axes)
+    return Explanation(
+        z=z,
+        grad=grad,
+        stepped=stepped,
+        projected=projected,
+        gradient=gradient,
+        support=(z if projected is None else projected) != 0,
+        distance=distance,
+        gap=zero if gap is None else gap,
+    )

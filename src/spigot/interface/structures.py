@@ -1,0 +1,198 @@
+r"""Sets of structures: what every one answers, and what only some can.
+
+A structure says by its type what it can do. Every one has an `argmax`; an `AbstractRankedStructure` also lists its k
+best members, an `AbstractMarginalStructure` sums over all of them, an `AbstractSamplingStructure` draws from them.
+"""
+
+import abc
+from typing import Any, ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from spigot.checks import MissingVerbError
+from spigot.interface.polytopes import AbstractPolytope
+from spigot.precision import Bordered
+from spigot.records import HullResult
+from spigot.types import Flags, Mask, Parts, Values
+
+_SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})
+"""Verbs that some structures have and others lack."""
+
+
+class AbstractStructure(Bordered, abc.ABC):
+    r"""A finite set $\mathcal Z$ of structures, each written as a 0/1 tensor over its parts."""
+
+    event_ndim: ClassVar[int]
+    """How many trailing axes are parts; all axes before them are batch."""
+
+    @abc.abstractmethod
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        r"""$\hat z = \arg\max_{z\in\mathcal Z} z^\top s$ (Eq. 1).
+
+        Args:
+            scores: The part scores $s$.
+            mask: Parts that exist; all that can exist if omitted. Scores outside are ignored, NaN included.
+
+        Returns:
+            The best structure of each instance, 0/1 in the dtype of the scores.
+
+        Raises:
+            ValueError: A score inside the mask is NaN, or the mask leaves an instance without any structure.
+        """
+
+    @abc.abstractmethod
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        """For each instance (batch axes flattened), each broken constraint in words."""
+
+    @abc.abstractmethod
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        """The parts that exist in instances of these lengths.
+
+        Args:
+            lengths: The size of each instance: words without the root, or choices.
+            size: The padded size of the result; the longest instance decides if omitted.
+        """
+
+    @abc.abstractmethod
+    def everything(self, parts: Parts) -> Mask:
+        """All parts that can exist in a tensor of this shape: what an omitted mask means."""
+
+    @property
+    @abc.abstractmethod
+    def relaxation(self) -> AbstractPolytope:
+        """The polytope SPIGOT projects onto unless told otherwise."""
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        """Whether each instance is a member: no constraint is broken."""
+        broken = [bool(messages) for messages in self.violations(z, mask)]
+        batch = z.shape[: z.ndim - self.event_ndim]
+        return ~torch.tensor(broken, dtype=torch.bool, device=z.device).reshape(batch)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say in a sentence that a structure lacks a verb which others have."""
+        if name in _SOME_HAVE:
+            raise MissingVerbError(
+                f"{self} has no {name}: {self._lacking()}. Use an estimator or a loss that needs the argmax only, such "
+                "as Spigot or structured_hinge, or a structure that has it."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _lacking(self) -> str:
+        """Why verbs that other structures have are missing here."""
+        return "nothing but its argmax is tractable"
+
+    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+        """A projection onto the convex hull that knows this structure, for `ConvexHull`.
+
+        Args:
+            point: Where to project from, `(*batch, *parts)`, finite where the mask holds.
+            mask: Parts that exist.
+            start: A structure near the answer, if one is known; not necessarily a member.
+
+        Returns:
+            The projections with the evidence; `None` if there is only the argmax to go by.
+        """
+        return None
+
+
+class AbstractRankedStructure(AbstractStructure):
+    """A structure that knows its k best members."""
+
+    @abc.abstractmethod
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        r"""The k members that score highest, best first.
+
+        Args:
+            scores: The part scores $s$, `(*batch, *parts)`.
+            k: How many.
+            mask: Parts that exist.
+
+        Returns:
+            The members, `(k, *batch, *parts)`, without a gradient, and their scores $z^\top s$, `(k, *batch)`, with
+            one. Where there are fewer than k, the rest is zero with a score of $-\infty$.
+        """
+
+
+class AbstractMarginalStructure(AbstractStructure):
+    r"""A structure whose partition function is tractable: sums over all members, and what follows from them.
+
+    `marginals` is the gradient of `log_partition`; the conformance suite holds every structure to it. The two are
+    separate verbs because `torch.compile` cannot trace `torch.autograd.grad` inside a model.
+    """
+
+    @abc.abstractmethod
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        r"""$\log \sum_{z\in\mathcal Z} \exp(z^\top s)$, twice differentiable."""
+
+    @abc.abstractmethod
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        r"""$\mathbb E[z]$ under $p(z) \propto \exp(z^\top s)$, differentiable; works without a graph too."""
+
+    def log_prob(self, scores: Parts, z: Parts, mask: Mask | None = None) -> Values:
+        r"""$\log p(z) = z^\top s - \log Z$ of members z, differentiable.
+
+        It is $-\infty$ where z has a part of score $-\infty$. Whether z is a member is not looked at: see `contains`.
+        """
+        if z.shape != scores.shape:
+            raise ValueError(f"z has shape {tuple(z.shape)} and scores {tuple(scores.shape)}; they must be equal.")
+        axes = tuple(range(-self.event_ndim, 0))
+        return torch.where(z != 0, scores * z, 0).sum(axes) - self.log_partition(scores, mask)
+
+    def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
+        r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
+        exact = _exact(scores)
+        finite = torch.where(exact.isfinite(), exact, 0)  # -inf has no mass; NaN inside the mask is refused below
+        axes = tuple(range(-self.event_ndim, 0))
+        value = self.log_partition(exact, mask) - (self.marginals(exact, mask) * finite).sum(axes)
+        return value.clamp(min=0).to(scores.dtype)
+
+    def kl(self, scores: Parts, others: Parts, mask: Mask | None = None) -> Values:
+        r"""$\mathrm{KL}(p_s \Vert p_t) = \log Z(t) - \log Z(s) + \mu(s)^\top (s - t)$ in nats, differentiable.
+
+        Args:
+            scores: The scores s.
+            others: The scores t, of the same shape.
+            mask: Parts that exist, for both.
+        """
+        if others.shape != scores.shape:
+            raise ValueError(
+                f"others has shape {tuple(others.shape)} and scores {tuple(scores.shape)}; they must be equal."
+            )
+        s, t = _exact(scores), _exact(others)
+        mu = self.marginals(s, mask)
+        axes = tuple(range(-self.event_ndim, 0))
+        apart = torch.where(mu > 0, mu * torch.where(mu > 0, s - t, 0), 0).sum(axes)
+        value = self.log_partition(t, mask) - self.log_partition(s, mask) + apart
+        return value.clamp(min=0).to(scores.dtype)
+
+    def log_count(self, mask: Mask) -> Values:
+        r"""$\log \lvert\mathcal Z\rvert$: how many members the mask leaves, in float64."""
+        zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
+        return self.log_partition(_exact(zeros), mask)
+
+
+class AbstractSamplingStructure(AbstractMarginalStructure):
+    """A structure that can be drawn from."""
+
+    @abc.abstractmethod
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        r"""Independent draws from $p(z) \propto \exp(z^\top s)$: exact, not by noise on the scores.
+
+        Args:
+            scores: The part scores $s$, `(*batch, *parts)`.
+            mask: Parts that exist.
+            samples: How many of each instance.
+            generator: Where the randomness comes from; torch's own if omitted. Its state after the call is the same
+                whatever the scores are.
+
+        Returns:
+            Members, `(samples, *batch, *parts)`, without a gradient.
+        """
+
+
+def _exact(scores: Tensor) -> Tensor:
+    """In float64, where the device has it: differences of large numbers follow."""
+    return scores if scores.device.type == "mps" else scores.double()

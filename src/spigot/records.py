@@ -1,0 +1,76 @@
+"""What verbs answer with when one tensor is not enough."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from spigot.types import Mask, Parts, Values
+
+__all__ = ["Explanation", "HullResult", "PackedSupport", "Pullback"]
+
+
+def _no_step() -> tuple[None, None, None]:
+    return None, None, None
+
+
+@dataclass(frozen=True)
+class Pullback:
+    r"""What an estimator makes of one gradient: said once, for the layer and for `explain`.
+
+    Attributes:
+        gradient: What goes on to the scores, $\nabla_s L$; zero outside the mask.
+        path: Where the step ended, where it was projected to, and the duality gap of that projection, each `None` if
+            there is no such thing. The layer takes the gradient and never asks, so this costs nothing there.
+    """
+
+    gradient: Parts
+    path: Callable[[], tuple[Parts | None, Parts | None, Values | None]] = _no_step
+
+
+@dataclass(frozen=True)
+class Explanation:
+    r"""What an estimator did with one gradient: see `AbstractEstimator.explain`.
+
+    Attributes:
+        z: What went forward.
+        grad: $\nabla_z L$ as the estimator used it: masked, and clipped if `max_norm` is set.
+        stepped: $\hat p = z - \eta \nabla_z L$ (Eq. 4a), or `None` for estimators that take no step.
+        projected: $\tilde z$ (Eq. 4b), or `None`.
+        gradient: What goes on to the scores, $\nabla_s L$.
+        support: Parts that carry mass in `projected` (in `z` if there is none).
+        distance: $\lVert \hat p - \tilde z \rVert_2$ for each instance: how far outside the step went.
+        gap: Duality gap of the projection for each instance; zero for closed forms.
+    """
+
+    z: Parts
+    grad: Parts
+    stepped: Parts | None
+    projected: Parts | None
+    gradient: Parts
+    support: Mask
+    distance: Values
+    gap: Values
+
+
+class PackedSupport(NamedTuple):
+    """The structures that make up each projection, and their weights, as ragged arrays.
+
+    Instance `b` owns the structures `offsets[b] : offsets[b + 1]`; structure `t` is non-zero at the flat part indices
+    `indices[starts[t] : starts[t + 1]]`, where it has `values`.
+    """
+
+    offsets: Tensor
+    weights: Tensor
+    starts: Tensor
+    indices: Tensor
+    values: Tensor
+
+
+class HullResult(NamedTuple):
+    """Projections `(batch, parts)`, the duality gap of each, and their support."""
+
+    point: Tensor
+    gap: Tensor
+    support: PackedSupport
