@@ -13,7 +13,14 @@ import torch
 from torch import Generator, Tensor
 
 import spigot
-from spigot import AbstractEstimator, AbstractMarginalStructure, AbstractPolytope, AbstractStructure
+from spigot import (
+    AbstractEstimator,
+    AbstractMarginalStructure,
+    AbstractPolytope,
+    AbstractRankedStructure,
+    AbstractSamplingStructure,
+    AbstractStructure,
+)
 from tests import brute
 
 
@@ -67,6 +74,16 @@ class StructureCase(Case):
     def marginal(self) -> AbstractMarginalStructure | None:
         """The structure, if its partition function is tractable."""
         return self.structure if isinstance(self.structure, AbstractMarginalStructure) else None
+
+    @property
+    def sampling(self) -> AbstractSamplingStructure | None:
+        """The structure, if it can be drawn from."""
+        return self.structure if isinstance(self.structure, AbstractSamplingStructure) else None
+
+    @property
+    def ranked(self) -> AbstractRankedStructure | None:
+        """The structure, if it knows its k best members."""
+        return self.structure if isinstance(self.structure, AbstractRankedStructure) else None
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ class Suite:
 
 STRUCTURES = Suite([])
 MARGINALS = Suite([])
+SAMPLERS = Suite([])
+RANKED = Suite([])
 POLYTOPES = Suite([])
 ESTIMATORS = Suite([])
 

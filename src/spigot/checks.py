@@ -59,6 +59,18 @@ def nan_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], what: s
     return ValueError(f"{what} of {instance_name(index, batch)} are NaN at part [{where}], which the mask says exists.")
 
 
+def refuse_mapped(tensor: Tensor, what: str) -> None:
+    """Raise if a tensor stands for many under `vmap`, where an algorithm has to look at each."""
+    wrapped = torch._C._functorch
+    while not torch.compiler.is_compiling() and wrapped.is_functorch_wrapped_tensor(tensor):
+        if wrapped.is_batchedtensor(tensor):
+            raise NotImplementedError(
+                f"{what} cannot run inside vmap, as in vmap(grad(...)). Take the gradient outside of it, or leave vmap "
+                "out: structures take any number of batch axes."
+            )
+        tensor = wrapped.get_unwrapped(tensor)
+
+
 class NoStructureError(ValueError):
     """The mask leaves no structure at all; whoever asks whether there is one catches this and nothing wider."""
 

@@ -118,3 +118,20 @@ def true_gradients_pass_gradcheck(estimator: EstimatorCase, case: StructureCase,
     scores, mask = case.draw(23, 3, dtype=dtype)
     scores = scores.nan_to_num().requires_grad_()
     assert gradcheck(lambda s: spigot.argmax(s, case.structure, rule, mask=mask), scores, atol=1e-5, fast_mode=True)
+
+
+@ESTIMATORS.check(dtypes=DOUBLE)
+def mapped_is_batched(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
+    """Under vmap the mapped axis is one more batch axis, forward and back."""
+    rule = estimator.make(case.structure)
+    scores, mask = case.draw(24, 3, dtype=dtype)
+
+    def layer(s: Tensor, m: Tensor) -> Tensor:
+        return spigot.argmax(s, case.structure, rule, mask=m)
+
+    leaf = scores.clone().requires_grad_()
+    z = torch.vmap(layer)(leaf, mask)
+    torch.testing.assert_close(z, layer(leaf, mask), rtol=0, atol=near(estimator, dtype))
+    (mapped,) = torch.autograd.grad(z, leaf, upstream(scores), allow_unused=True)
+    ours = torch.zeros_like(leaf) if mapped is None else mapped
+    torch.testing.assert_close(ours, layer_gradient(estimator, case)(scores, mask), rtol=0, atol=near(estimator, dtype))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_settings
+from spigot.interface.estimators import check_settings, learns
 from spigot.types import Mask, Parts, Saved
 
 
@@ -118,7 +118,7 @@ class IMLE(AbstractSurrogate):
         _check_sampling(self.samples, self.seed)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
-        if not (torch.is_grad_enabled() and scores.requires_grad):
+        if not learns(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)
 

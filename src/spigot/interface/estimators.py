@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot.checks import check_parts
+from spigot.checks import check_parts, refuse_mapped
 from spigot.interface.structures import AbstractStructure
 from spigot.precision import Bordered
 from spigot.records import Explanation, Pullback
 from spigot.registry import Registry
 from spigot.types import Mask, Parts, Saved, Values
+
+_functorch = torch._C._functorch
 
 ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
 """The estimators by the name that a configuration calls them."""
@@ -107,6 +109,17 @@ def check_gradient(grad: Tensor, scores: Tensor) -> None:
         raise ValueError(f"grad has shape {tuple(grad.shape)} and scores {tuple(scores.shape)}; they must be equal.")
 
 
+def learns(scores: Parts) -> bool:
+    """Whether a gradient will be asked for: estimators that explore do so only then."""
+    if not torch.is_grad_enabled():
+        return False
+    while not torch.compiler.is_compiling() and _functorch.is_functorch_wrapped_tensor(scores):
+        if scores.requires_grad:
+            return True
+        scores = _functorch.get_unwrapped(scores)  # vmap hides it
+    return scores.requires_grad
+
+
 def existing(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
     """The parts that exist, spelt out, after a look at the shapes."""
     mask = check_parts(scores, mask, structure.event_ndim)
@@ -137,6 +150,8 @@ class _Surrogate(torch.autograd.Function):
             return None, None, None, None
         scores, mask, z, *saved = ctx.saved_tensors
         structure, estimator = ctx.structure, ctx.estimator
+        if saved:
+            refuse_mapped(grad, f"the way back of {estimator}")
         grad = estimator.clip(structure, grad, mask)
         pulled = estimator.pullback(structure, scores, z, tuple(saved), grad, mask)
         return as_pullback(pulled).gradient, None, None, None

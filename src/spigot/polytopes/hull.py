@@ -10,7 +10,7 @@ from spigot.algorithms.active_set import project_hull, unpack_support
 from spigot.algorithms.affine import along_differences
 from spigot.algorithms.host import HOSTED, handle_of
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.checks import check_parts
+from spigot.checks import check_parts, refuse_mapped
 from spigot.interface import AbstractPolytope, AbstractStructure
 from spigot.records import HullResult, PackedSupport
 from spigot.types import Flags, Mask, Parts, Values
@@ -105,6 +105,7 @@ class ConvexHull(AbstractPolytope):
         direction = torch.where(mask, direction, 0)
         if torch.compiler.is_compiling():
             return _tangent_operator(direction, mask, handle_of(self.structure))
+        refuse_mapped(direction, f"the affine hull of {self.structure}")
         return along_differences(direction, mask, self.structure)
 
     def solve(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> HullSolution:
@@ -131,6 +132,7 @@ class ConvexHull(AbstractPolytope):
 def solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
     """The projections, batch axes flattened; as one operator inside a compiled graph."""
     if not torch.compiler.is_compiling():
+        refuse_mapped(point, f"a projection onto the hull of {structure}")
         return _solve_hull(structure, point.detach(), mask, start)
     projected, gap, *support = _hull_operator(point, mask, start, handle_of(structure))
     return HullResult(projected, gap, PackedSupport(*support))
