@@ -1,5 +1,7 @@
 """Errors that name what was given, what was expected and what to do."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -61,7 +63,7 @@ def nan_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], what: s
 
 def refuse_mapped(tensor: Tensor, what: str) -> None:
     """Raise if a tensor stands for many under `vmap`, where an algorithm has to look at each."""
-    wrapped = torch._C._functorch
+    wrapped: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
     while not torch.compiler.is_compiling() and wrapped.is_functorch_wrapped_tensor(tensor):
         if wrapped.is_batchedtensor(tensor):
             raise NotImplementedError(

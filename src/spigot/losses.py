@@ -68,7 +68,7 @@ def structured_hinge(
 
 
 @in_single
-def crf_nll(scores: Parts, gold: Parts, structure: AbstractMarginalStructure, *, mask: Mask | None = None) -> Values:
+def crf_nll(scores: Parts, gold: Parts, structure: AbstractStructure, *, mask: Mask | None = None) -> Values:
     r"""Negative log-likelihood of the gold structure: $\log \sum_{z\in\mathcal Z} \exp(s^\top z) - s^\top z^*$.
 
     The gradient is $\mu(s) - z^*$, the marginals less the gold structure.

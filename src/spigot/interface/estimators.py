@@ -15,7 +15,7 @@ from spigot.records import Explanation, Pullback
 from spigot.registry import Registry
 from spigot.types import Mask, Parts, Saved, Values
 
-_functorch = torch._C._functorch
+_functorch: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
 
 ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
 """The estimators by the name that a configuration calls them."""
