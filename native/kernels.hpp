@@ -45,6 +45,26 @@ struct GraphKernels {
                    const uint8_t* deterministic, T* z, int threads, FaultBox&);
 };
 
+// Chains (batch, n, 1 + states, states), contiguous: row 0 of a position holds its states, row 1 + i the transitions into
+// it from state i of the position before.
+template <class T>
+struct ChainBatch {
+    const T* scores;
+    const uint8_t* mask;
+    int64_t batch;
+    int64_t n;
+    int64_t states;
+};
+
+template <class T>
+struct ChainKernels {
+    void (*argmax)(const ChainBatch<T>&, T* z, int threads, FaultBox&);
+    void (*k_best)(const ChainBatch<T>&, int64_t count, T* z, int64_t* found, int threads, FaultBox&);
+    void (*sums)(const ChainBatch<T>&, T* log_partition, T* marginals, int threads, FaultBox&);
+    void (*hessian)(const ChainBatch<T>&, const T* direction, T* to, int threads, FaultBox&);
+    void (*sample)(const ChainBatch<T>&, const int64_t* seeds, int64_t samples, T* z, int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -63,6 +83,7 @@ struct Kernels {
     const Tables<BlockKernels>& blocks;
     const Tables<TreeKernels>& trees;
     const Tables<GraphKernels>& graphs;
+    const Tables<ChainKernels>& chains;
 };
 
 // The best tables for this machine.

@@ -108,6 +108,27 @@ def _frames(mask: Tensor, i: int, deterministic: tuple[int, ...]) -> Iterator[Te
         yield row
 
 
+def chains(mask: Tensor) -> Tensor:
+    """All chains over parts `(n, 1 + k, k)`: row 0 the states of a position, row 1 + i transitions into it from i.
+
+    One state for each position up to the last that has any, and between neighbours the transition from one to the next.
+    """
+    n = max([t + 1 for t in range(mask.shape[0]) if mask[t, 0].any()], default=0)
+    options = [mask[t, 0].nonzero().flatten().tolist() for t in range(n)]
+    found = [
+        states
+        for states in itertools.product(*options)
+        if all(mask[t, 1 + states[t - 1], states[t]] for t in range(1, n))
+    ]
+    z = torch.zeros(len(found), *mask.shape, dtype=torch.float64)
+    for row, states in enumerate(found):
+        for t, state in enumerate(states):
+            z[row, t, 0, state] = 1
+            if t:
+                z[row, t, 1 + states[t - 1], state] = 1
+    return z
+
+
 def subsets(mask: Tensor) -> Tensor:
     """All 0/1 tensors inside the mask: the vertices of the box, and the raw material of a definition."""
     z = torch.zeros(2 ** int(mask.sum()), *mask.shape, dtype=torch.float64)

@@ -64,11 +64,20 @@ class Case:
 
 @dataclass(frozen=True)
 class StructureCase(Case):
-    """A structure. `variable`: it comes in any size, by lengths; `integral`: its members are 0/1."""
+    """A structure. `variable`: it comes in any size, by lengths; `integral`: its members are 0/1.
+
+    `growing`: how many of the part axes grow with the length; if two do, their first entry is a root.
+    """
 
     structure: AbstractStructure = field(kw_only=True)
     variable: bool = field(default=True, kw_only=True)
     integral: bool = field(default=True, kw_only=True)
+    growing: int | None = field(default=None, kw_only=True)
+
+    @property
+    def axes(self) -> int:
+        """How many of the part axes grow with the length."""
+        return min(len(self.parts), 2) if self.growing is None else self.growing
 
     @property
     def marginal(self) -> AbstractMarginalStructure | None:
@@ -149,6 +158,36 @@ def graph_mask(generator: Generator, n: int, labels: int) -> Tensor:
     mask[range(n), range(n), 1:] = False
     mask[range(n), range(n), 0] = coin(generator, n, p=0.85)
     return mask & bool(coin(generator, 1, p=0.95))
+
+
+def chain_mask(generator: Generator, n: int, k: int) -> Tensor:
+    """Padding at the end, then states and transitions missing at random, but a chain must remain."""
+    while True:
+        length = int(torch.randint(n + 1, (1,), generator=generator))
+        mask = coin(generator, n, 1 + k, k, p=0.85) & (torch.arange(n) < length)[:, None, None]
+        mask[0, 1:] = False
+        if bool(mask[:length, 0].any(-1).all()) and len(brute.chains(mask)):
+            return mask
+
+
+def steps(mask: Tensor) -> Tensor:
+    """One state for each position and one transition for each step, whether they fit or not."""
+    n, _, k = mask.shape
+    there = mask[:, 0].any(-1)
+    options = [mask[t, 0].nonzero().flatten().tolist() for t in range(n) if there[t]]
+    pairs = [
+        [(1 + i, j) for i, j in itertools.product(range(k), range(k)) if mask[t, 1 + i, j] and mask[t - 1, 0, i]]
+        for t in range(1, len(options))
+    ]
+    pairs = [[(i, j) for i, j in pair if mask[t, 0, j]] for t, pair in enumerate(pairs, 1)]
+    rows = list(itertools.product(*options, *pairs))
+    z = torch.zeros(len(rows), *mask.shape, dtype=torch.float64)
+    for row, chosen in enumerate(rows):
+        for t, state in enumerate(chosen[: len(options)]):
+            z[row, t, 0, state] = 1
+        for t, (i, j) in enumerate(chosen[len(options) :], 1):
+            z[row, t, i, j] = 1
+    return z
 
 
 def heads(mask: Tensor) -> Tensor:
@@ -236,6 +275,9 @@ STRUCTURES: list[StructureCase] = [
     _graph_case("SemanticGraphs", ()),
     _graph_case("SemanticGraphs-one", (1,)),
     _graph_case("SemanticGraphs-all", (0, 1)),
+    StructureCase(
+        "Chains", (3, 4, 3), lambda g: chain_mask(g, 3, 3), brute.chains, structure=spigot.Chains(3), growing=1
+    ),
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
@@ -256,6 +298,7 @@ POLYTOPES: list[PolytopeCase] = [
     PolytopeCase("Box", (5,), lambda g: any_mask(g, 5), brute.subsets, polytope=spigot.Box()),
     PolytopeCase("Box-2", (2, 3), lambda g: any_mask(g, 2, 3), brute.subsets, polytope=spigot.Box(event_ndim=2)),
     PolytopeCase("HeadSimplex", (4, 4), lambda g: tree_mask(g, 4, heads), heads, polytope=spigot.HeadSimplex()),
+    PolytopeCase("ChainSimplex", (3, 3, 2), lambda g: chain_mask(g, 3, 2), steps, polytope=spigot.ChainSimplex()),
     PolytopeCase("ArcLabel", (3, 3, 3), lambda g: graph_mask(g, 3, 2), arc_labels, polytope=spigot.ArcLabel()),
     PolytopeCase(
         "ArcLabel-sequential",

@@ -109,7 +109,7 @@ def an_omitted_mask_is_everything(case: StructureCase, dtype: torch.dtype) -> No
         mu = case.marginal.marginals(scores, everything)
         torch.testing.assert_close(case.marginal.marginals(impossible), mu, rtol=0, atol=close(dtype))
     if case.variable:
-        words = case.parts[0] - (len(case.parts) > 1)
+        words = case.parts[0] - (case.axes > 1)
         assert torch.equal(everything, case.structure.mask(torch.full((4,), words)))
 
 
@@ -160,9 +160,8 @@ def the_relaxation_holds_every_member(case: StructureCase, dtype: torch.dtype) -
 @STRUCTURES.check(needs=lambda case: case.variable)
 def padding_changes_nothing(case: StructureCase, dtype: torch.dtype) -> None:
     scores, mask = case.draw(7, 6, dtype=dtype)
-    axes = 1 if len(case.parts) == 1 else 2
-    room = [6, *(size + 3 for size in case.parts[:axes]), *case.parts[axes:]]
-    inside = (slice(None), *(slice(size) for size in case.parts[:axes]))
+    room = [6, *(size + 3 for size in case.parts[: case.axes]), *case.parts[case.axes :]]
+    inside = (slice(None), *(slice(size) for size in case.parts[: case.axes]))
     wide, wide_mask = scores.new_full(room, torch.nan), mask.new_zeros(room)
     wide[inside], wide_mask[inside] = scores, mask
     z = case.structure.argmax(wide, wide_mask)

@@ -1,5 +1,6 @@
 """Finite sets of 0/1 structures, and their best members."""
 
+from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
@@ -7,6 +8,7 @@ from spigot.structures.oracle import Oracle
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
+    "Chains",
     "NonProjectiveTrees",
     "OneOf",
     "Oracle",

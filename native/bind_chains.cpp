@@ -1,0 +1,54 @@
+// Chains of states.
+#include "bind.hpp"
+
+namespace spigot {
+namespace {
+
+template <class T>
+ChainBatch<T> chains_of(const In<T>& scores, const In<bool>& mask) {
+    return {scores.data(), bytes(mask), static_cast<int64_t>(scores.shape(0)), static_cast<int64_t>(scores.shape(1)),
+            static_cast<int64_t>(scores.shape(3))};
+}
+
+template <class T>
+void bind(nb::module_& m) {
+    const ChainKernels<T>& k = kernels().chains.of<T>();
+    m.def("chain_argmax", [&k](In<T> scores, In<bool> mask, Out<T> z, int threads) {
+        return run([&](FaultBox& faults) { k.argmax(chains_of<T>(scores, mask), z.data(), threads, faults); });
+    });
+    m.def("chain_k_best", [&k](In<T> scores, In<bool> mask, Out<T> z, Out<int64_t> found, int threads) {
+        return run([&](FaultBox& faults) {
+            k.k_best(chains_of<T>(scores, mask), static_cast<int64_t>(z.shape(0)), z.data(), found.data(), threads,
+                     faults);
+        });
+    });
+    m.def(
+        "chain_sums",
+        [&k](In<T> scores, In<bool> mask, Out<T> log_partition, std::optional<Out<T>> marginals, int threads) {
+            return run([&](FaultBox& faults) {
+                k.sums(chains_of<T>(scores, mask), log_partition.data(), marginals ? marginals->data() : nullptr,
+                       threads, faults);
+            });
+        },
+        "scores"_a, "mask"_a, "log_partition"_a, "marginals"_a.none(), "threads"_a);
+    m.def("chain_hessian", [&k](In<T> scores, In<bool> mask, In<T> direction, Out<T> to, int threads) {
+        return run([&](FaultBox& faults) {
+            k.hessian(chains_of<T>(scores, mask), direction.data(), to.data(), threads, faults);
+        });
+    });
+    m.def("chain_sample", [&k](In<T> scores, In<bool> mask, In<int64_t> seeds, Out<T> z, int threads) {
+        return run([&](FaultBox& faults) {
+            k.sample(chains_of<T>(scores, mask), seeds.data(), static_cast<int64_t>(seeds.shape(1)), z.data(), threads,
+                     faults);
+        });
+    });
+}
+
+}  // namespace
+
+void bind_chains(nb::module_& m) {
+    bind<float>(m);
+    bind<double>(m);
+}
+
+}  // namespace spigot

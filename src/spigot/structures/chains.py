@@ -1,0 +1,211 @@
+"""Chains of states: one state at each position, and a transition between each two neighbours."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Generator, Tensor
+
+from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
+from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
+from spigot.algorithms.chains import chain_parts
+from spigot.checks import check_parts
+from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.polytopes.chains import ChainSimplex
+from spigot.structures.describe import check_lengths
+from spigot.types import Mask, Parts, Values
+
+
+@final
+@dataclass(frozen=True)
+class Chains(AbstractRankedStructure, AbstractSamplingStructure):
+    r"""Sequences of states, scored by their states and by the transitions between neighbours: linear-chain CRFs.
+
+    A member has one state at each of $n$ positions, and with them the $n - 1$ transitions from each state to the next.
+    Viterbi's algorithm finds the best, forward-backward sums over all $k^n$, both in $O(n k^2)$ and right at any scale
+    of scores. Ties go to the first state, decided from the last position back. An unmasked score of `-inf` is worse
+    than any finite sum, and still better than a part that does not exist.
+
+    Parts are `(*batch, n, 1 + k, k)`: row 0 of a position holds its states, row `1 + i` the transitions into it from
+    state i of the position before. So all that a position has stands together, a shorter chain is a shorter tensor, and
+    padding is positions at the end; only the transitions into position 0 are never used. `pack` and `unpack` go between
+    this layout and two tensors, for scores, masks and members alike.
+
+    A position exists if any of its states does. Positions that do not exist come after all that do: a gap would leave
+    open which transitions bridge it, and is an error. Forbidden states and transitions are parts that the mask leaves
+    out.
+
+    Attributes:
+        states: How many states there are, $k$.
+
+    Example:
+        >>> chains = Chains(states=2)
+        >>> unary = torch.tensor([[1.0, 0.0], [0.4, 0.0], [0.0, 1.0]])      # three positions
+        >>> stay = torch.tensor([[0.5, 0.0], [0.0, 0.5]])                   # from row to column, at every step
+        >>> states, transitions = chains.unpack(chains.argmax(chains.pack(unary, stay)))
+        >>> states
+        tensor([[1., 0.],
+                [1., 0.],
+                [0., 1.]])
+        >>> transitions[1]                                                  # from 0 at position 1 to 1 at position 2
+        tensor([[0., 1.],
+                [0., 0.]])
+        >>> round(chains.log_count(chains.mask(torch.tensor([10]))).exp().item())
+        1024
+
+    References:
+        Viterbi (1967), Error bounds for convolutional codes and an asymptotically optimum decoding algorithm.
+        Lafferty, McCallum, Pereira (2001), Conditional random fields: Probabilistic models for segmenting and labeling
+        sequence data.
+    """
+
+    states: int
+
+    event_ndim: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        if self.states < 1:
+            raise ValueError(f"states is {self.states}; a chain needs at least one state.")
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return chain_argmax(scores, self._check(scores, mask))
+
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        mask = self._check(scores, mask)
+        if k < 0:
+            raise ValueError(f"k is {k}; it counts chains and cannot be negative.")
+        z, found = (part.movedim(scores.ndim - 3, 0) for part in chain_k_best(scores.detach(), mask, k))
+        values = torch.where(z != 0, scores * z, 0).sum((-3, -2, -1))
+        return z, values.masked_fill(~found, -torch.inf)
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        return chain_log_partition(scores, self._check(scores, mask))
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return chain_marginals(scores, self._check(scores, mask))
+
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        mask = self._check(scores, mask)
+        if samples < 0:
+            raise ValueError(f"samples is {samples}; it counts draws and cannot be negative.")
+        device = scores.device if generator is None else generator.device
+        shape = (samples, *scores.shape[:-3])
+        seeds = torch.randint(-(2**63), 2**63 - 1, shape, generator=generator, device=device).to(scores.device)
+        return chain_sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        parts = chain_parts(self._check(z, mask, "z"))
+        shape = (-1, *z.shape[-3:])
+        pairs = zip(z.detach().reshape(shape), parts.reshape(shape), strict=True)
+        return [_violations(values, exists) for values, exists in pairs]
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        """The parts of chains of these lengths; here lengths count positions, and so does `size`."""
+        check_lengths(lengths)
+        if size is None or not torch.compiler.is_compiling():  # a compiled graph cannot look at values
+            longest = int(lengths.max()) if lengths.numel() else 0
+            size = longest if size is None else size
+            if size < longest:
+                raise ValueError(f"size is {size}, but an instance has {longest} positions.")
+        places = torch.arange(size, device=lengths.device)
+        inside = (places < lengths.unsqueeze(-1))[..., None, None]
+        return inside & self._possible(size, lengths.device)
+
+    def everything(self, parts: Parts) -> Mask:
+        self._check_shape(parts, "scores")
+        return self._possible(parts.shape[-3], parts.device).expand_as(parts)
+
+    @property
+    def relaxation(self) -> ChainSimplex:
+        """A simplex for the states of each position and one for each step.
+
+        The hull is known exactly, too (transitions that agree with the states at their ends), but has no closed form to
+        project by. This one costs little more than reading the gradient. What a network says about states then moves
+        the scores of states, and what it says about transitions those of transitions: where it reads states alone and
+        the transitions shall learn as well, `Spigot(polytope=ConvexHull(chains))` couples the two.
+        """
+        return ChainSimplex()
+
+    def pack(
+        self,
+        unary: Float[Tensor, "*batch n k"] | Bool[Tensor, "*batch n k"],
+        transitions: Float[Tensor, "*steps k k"] | Bool[Tensor, "*steps k k"],
+    ) -> Tensor:
+        """One tensor of parts from two; scores, masks and z alike.
+
+        Args:
+            unary: What each position says about each state, `(*batch, n, k)`.
+            transitions: `(*batch, n - 1, k, k)`; `[t, i, j]` is from state i at position t to state j at position
+                t + 1. A matrix `(k, k)` is shared by all steps of all instances, and so are axes that are missing or 1.
+        """
+        k, n = self.states, unary.shape[-2] if unary.ndim > 1 else 0
+        steps = max(n - 1, 0)
+        whole = (*unary.shape[:-2], steps, k, k)
+        fits = len(transitions.shape) <= len(whole) and all(
+            given in (1, wanted) for given, wanted in zip(transitions.shape[::-1], whole[::-1], strict=False)
+        )
+        if unary.ndim < 2 or unary.shape[-1] != k or transitions.shape[-2:] != (k, k) or not fits:
+            raise ValueError(
+                f"unary {tuple(unary.shape)} and transitions {tuple(transitions.shape)} do not fit (*batch, n, {k}) "
+                f"and (*batch, n - 1, {k}, {k}) or ({k}, {k})."
+            )
+        into = transitions.expand(whole)
+        if n:
+            into = torch.cat((into.new_zeros(()).expand(*unary.shape[:-2], 1, k, k), into), -3)
+        return torch.cat((unary.unsqueeze(-2), into), -2)
+
+    def unpack(self, parts: Tensor) -> tuple[Tensor, Tensor]:
+        """States `(*batch, n, k)` and transitions `(*batch, n - 1, k, k)`, as `pack` takes them; views, not copies."""
+        self._check_shape(parts, "parts")
+        return parts[..., 0, :], parts[..., 1:, 1:, :]
+
+    def _possible(self, size: int, device: torch.device) -> Mask:
+        """All parts of `size` positions but the transitions into the first."""
+        later = torch.arange(size, device=device) > 0
+        states = torch.arange(1 + self.states, device=device) == 0
+        return (later.unsqueeze(-1) | states).unsqueeze(-1).expand(size, 1 + self.states, self.states)
+
+    def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
+        mask = check_parts(parts, mask, 3, what)
+        self._check_shape(parts, what)
+        return mask
+
+    def _check_shape(self, parts: Tensor, what: str) -> None:
+        if parts.ndim < 3 or parts.shape[-2:] != (1 + self.states, self.states):
+            raise ValueError(
+                f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, {1 + self.states}, {self.states}), as "
+                "pack makes it."
+            )
+
+
+def _violations(z: Tensor, exists: Tensor) -> list[str]:
+    found = []
+    for t, row, j in ((z != 0) & ((z != 1) | ~exists)).nonzero().tolist():
+        name = f"state {j} of position {t}" if row == 0 else _transition(t, row - 1, j)
+        value = float(z[t, row, j])
+        found.append(f"{name} is {value:g}, not 0 or 1" if exists[t, row, j] else f"{name} is not in the mask")
+    positions = exists[:, 0].any(-1).nonzero().flatten().tolist()
+    length = positions[-1] + 1 if positions else 0
+    chosen = [on.nonzero().flatten().tolist() for on in z[:, 0] != 0]
+    for t in range(length):
+        if len(chosen[t]) != 1:
+            names = ": " + ", ".join(map(str, chosen[t])) if chosen[t] else ""
+            found.append(f"position {t} has {len(chosen[t])} states{names}")
+    for t in range(1, length):
+        steps = (z[t, 1:] != 0).nonzero().tolist()
+        if len(steps) != 1:
+            names = ": " + ", ".join(f"{i}->{j}" for i, j in steps) if steps else ""
+            found.append(f"{len(steps)} transitions lead from position {t - 1} to {t}{names}")
+        found += [
+            f"{_transition(t, i, j)} does not fit its states"
+            for i, j in steps
+            if i not in chosen[t - 1] or j not in chosen[t]
+        ]
+    return found
+
+
+def _transition(t: int, i: int, j: int) -> str:
+    return f"transition {i}->{j} between positions {t - 1} and {t}" if t else f"transition {i}->{j} into position 0"
