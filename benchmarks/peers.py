@@ -23,6 +23,32 @@ except ImportError:
     sparsemax = None
 
 
+try:
+    from torchcrf import CRF
+except ImportError:
+    CRF = None
+
+
+def chain_crf(transitions: Tensor):
+    """pytorch-crf with these transitions and no scores at the ends."""
+    assert CRF is not None
+    crf = CRF(len(transitions), batch_first=True)
+    with torch.no_grad():
+        crf.transitions.copy_(transitions)
+        crf.start_transitions.zero_()
+        crf.end_transitions.zero_()
+    return crf
+
+
+def struct_chain(unary: Tensor, transitions: Tensor, lengths: Tensor, verb: str) -> Tensor:
+    """An answer of torch-struct about chains, from our layout and back in it: `[t, i, j]` from state i to state j."""
+    assert torch_struct is not None
+    potentials = (transitions + unary[:, 1:, None, :]).mT.contiguous()  # its own are indexed [to, from]
+    potentials[:, 0] += unary[:, 0, None, :]
+    potentials.requires_grad_()  # its release fails on inputs that do not
+    return getattr(torch_struct.LinearChainCRF(potentials, lengths), verb).detach().mT
+
+
 def struct_scores(scores: Tensor) -> Tensor:
     """Our arc scores in the layout of torch-struct: words only, root scores on the diagonal."""
     inner = scores[:, 1:, 1:].clone()

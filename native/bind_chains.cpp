@@ -16,10 +16,10 @@ void bind(nb::module_& m) {
     m.def("chain_argmax", [&k](In<T> scores, In<bool> mask, Out<T> z, int threads) {
         return run([&](FaultBox& faults) { k.argmax(chains_of<T>(scores, mask), z.data(), threads, faults); });
     });
-    m.def("chain_k_best", [&k](In<T> scores, In<bool> mask, Out<T> z, Out<int64_t> found, int threads) {
+    m.def("chain_k_best", [&k](In<T> scores, In<bool> mask, Out<int64_t> states, Out<int64_t> found, int threads) {
         return run([&](FaultBox& faults) {
-            k.k_best(chains_of<T>(scores, mask), static_cast<int64_t>(z.shape(0)), z.data(), found.data(), threads,
-                     faults);
+            k.k_best(chains_of<T>(scores, mask), static_cast<int64_t>(states.shape(1)), states.data(), found.data(),
+                     threads, faults);
         });
     });
     m.def(
@@ -40,6 +40,14 @@ void bind(nb::module_& m) {
         return run([&](FaultBox& faults) {
             k.sample(chains_of<T>(scores, mask), seeds.data(), static_cast<int64_t>(seeds.shape(1)), z.data(), threads,
                      faults);
+        });
+    });
+    m.def("project_chain_blocks", [&k](In<T> points, In<bool> mask, Out<T> to, int threads) {
+        return run([&](FaultBox& faults) { k.project_blocks(chains_of<T>(points, mask), to.data(), threads, faults); });
+    });
+    m.def("pull_chain_blocks", [&k](In<T> z, In<bool> mask, In<T> grad, double eta, Out<T> to, int threads) {
+        return run([&](FaultBox& faults) {
+            k.pull_blocks(chains_of<T>(z, mask), grad.data(), eta, to.data(), threads, faults);
         });
     });
 }

@@ -111,55 +111,79 @@ struct Ranked {
     int32_t* found;
 };
 
-inline void fill_ranked(const ChainView<double>& view, int64_t count, const Ranked& ranked, Scratch& scratch) {
-    const int64_t k = view.states;
-    int32_t* next = scratch.take<int32_t>(k);  // the first chain of each previous state that is not taken yet
+// The first of the largest entries of whole vectors; -1 if all are -inf.
+inline int64_t first_best(const double* values, int64_t stride) {
+    Lanes<double> best = load(values);
+    for (int64_t i = lane_count<double>; i < stride; i += lane_count<double>) best = larger(best, load(values + i));
+    const double top = largest<double>(best);
+    if (!(top > minus_infinity<double>)) return -1;
+    int64_t i = 0;
+    while (values[i] != top) ++i;
+    return i;
+}
+
+template <class T>
+void fill_ranked(const ChainView<T>& view, int64_t count, const Ranked& ranked, Scratch& scratch) {
+    const int64_t k = view.states, stride = vectors_of(k) * lane_count<double>;
+    int32_t* next = scratch.take<int32_t>(k);      // the first chain of each previous state that is not taken yet
+    double* front = scratch.take<double>(stride);  // what it is worth, continued to the state in question
+    double* step = scratch.take<double>(k);
+    for (int64_t i = 0; i < stride; ++i) front[i] = minus_infinity<double>;
     for (int64_t t = 0; t < view.length; ++t)
         for (int64_t j = 0; j < k; ++j) {
             const int64_t here = t * k + j;
             ranked.found[here] = 0;
             if (!view.has_state(t, j)) continue;
-            const double own = view.score(t, 0, j);
+            const auto own = static_cast<double>(view.score(t, 0, j));
             if (t == 0) {
                 ranked.found[here] = 1;
                 ranked.values[here * count] = own;
                 ranked.from[here * count] = -1;
                 continue;
             }
-            for (int64_t i = 0; i < k; ++i) next[i] = 0;
+            const int64_t before = here - j - k;
+            for (int64_t i = 0; i < k; ++i) {
+                const int64_t place = t * view.area() + (1 + i) * k + j;
+                const bool open = view.mask[place] && ranked.found[before + i];
+                next[i] = 0;
+                step[i] = static_cast<double>(view.scores[place]);
+                front[i] = open ? ranked.values[(before + i) * count] + step[i] : minus_infinity<double>;
+            }
             for (int64_t r = 0; r < count; ++r) {
-                double top = minus_infinity<double>;
-                int64_t state = -1;
-                for (int64_t i = 0; i < k; ++i) {
-                    const int64_t before = here - j - k + i;
-                    if (next[i] >= ranked.found[before] || !view.mask[t * view.area() + (1 + i) * k + j]) continue;
-                    const double value = ranked.values[before * count + next[i]] + view.score(t, 1 + i, j);
-                    if (value > top) top = value, state = i;
-                }
-                if (state < 0) break;
-                ranked.values[here * count + r] = top + own;
-                ranked.from[here * count + r] = static_cast<int32_t>(state * count + next[state]++);
+                const int64_t i = first_best(front, stride);
+                if (i < 0) break;
+                ranked.values[here * count + r] = front[i] + own;
+                ranked.from[here * count + r] = static_cast<int32_t>(i * count + next[i]);
                 ++ranked.found[here];
+                const bool more = ++next[i] < ranked.found[before + i];
+                front[i] = more ? ranked.values[(before + i) * count + next[i]] + step[i] : minus_infinity<double>;
             }
         }
 }
 
-// z is (count, batch, n, 1 + k, k); `found` says how many chains each instance has, up to `count`.
+// The states of the best chains, (batch, count, n), -1 where there is none; `found` says how many chains each instance
+// has, up to `count`.
 template <class T>
-void chain_k_best(const ChainBatch<T>& chains, int64_t count, T* z, int64_t* found, int threads, FaultBox& faults) {
+void chain_k_best(const ChainBatch<T>& chains, int64_t count, int64_t* states, int64_t* found, int threads,
+                  FaultBox& faults) {
     const int64_t k = chains.states, whole = chains.n * (1 + k) * k;
     auto body = [&](int64_t b) {
-        for (int64_t r = 0; r < count; ++r) std::memset(z + (r * chains.batch + b) * whole, 0, sizeof(T) * whole);
+        int64_t* to = states + b * count * chains.n;
+        for (int64_t i = 0; i < count * chains.n; ++i) to[i] = -1;
         found[b] = count > 0;  // the empty chain, if there are no positions
         const ChainView<T> view = find_chain(chains, b, faults);
-        if (view.length <= 0 || report_nan(view, b, faults)) return;
+        if (view.length <= 0) return;
         Scratch scratch;
-        const ChainView<double> finite = finite_chain(view, scratch);
         const int64_t cells = view.length * k;
         const Ranked ranked{scratch.take<double>(cells * count), scratch.take<int32_t>(cells * count),
                             scratch.take<int32_t>(cells)};
-        fill_ranked(finite, count, ranked, scratch);
-        int32_t* states = scratch.take<int32_t>(view.length);
+        double* best = scratch.take<double>(view.length * vectors_of(k) * lane_count<double>);
+        if (fill_best(view, ChainReader<T>(view, scratch), best)) {
+            fill_ranked(view, count, ranked, scratch);
+        } else {
+            if (report_nan(view, b, faults)) return;
+            fill_ranked(finite_chain(view, scratch), count, ranked, scratch);
+        }
         int32_t* next = scratch.take<int32_t>(k);
         for (int64_t j = 0; j < k; ++j) next[j] = 0;
         const int64_t end = (view.length - 1) * k;
@@ -175,11 +199,10 @@ void chain_k_best(const ChainBatch<T>& chains, int64_t count, T* z, int64_t* fou
             if (state < 0) break;
             int64_t rank = next[state]++;
             for (int64_t t = view.length - 1; t >= 0; --t) {
-                states[t] = static_cast<int32_t>(state);
+                to[r * chains.n + t] = state;
                 const int64_t from = ranked.from[(t * k + state) * count + rank];
                 state = from / count, rank = from % count;
             }
-            write_chain(states, view.length, k, z + (r * chains.batch + b) * whole);
         }
         found[b] = r;
         if (!r) report_broken(view, b, faults);

@@ -182,33 +182,40 @@ void chain_sums(const ChainBatch<T>& chains, T* log_partition, T* marginals, int
 // The derivative of the marginals along a direction. `slope` holds, for each state, the mean of the direction over the
 // chains that end in it, without the state's own part.
 template <class T>
-void write_slopes(const ChainView<T>& view, const ChainView<T>& along, const ChainReader<T>& direction,
-                  const Forward& forward, double* mu, double* mu_before, T* to, Scratch& scratch) {
+void write_slopes(const ChainView<T>& view, const ChainReader<T>& direction, const Forward& forward, double* mu,
+                  double* mu_before, T* to, Scratch& scratch) {
     constexpr int W = lane_count<double>;
     using V = Lanes<double>;
     const int64_t k = view.states, stride = forward.stride, vectors = vectors_of(k), area = view.area();
     double *mean = scratch.take<double>(view.length * stride), *whole = scratch.take<double>(view.length * stride);
     double *d_mu = scratch.take<double>(stride), *d_before = scratch.take<double>(stride);
-    auto part = [&](int64_t t, int64_t row, int64_t v) {
+    const T* scores;
+    const uint8_t* mask;
+    const LaneFlags last = first_lanes(k - (vectors - 1) * W), all = first_lanes(W);
+    auto turn_to = [&](int64_t t) { scores = direction.scores(t), mask = direction.mask(t); };
+    auto part = [&](int64_t row, int64_t v) {
         const int64_t place = row * k + v * W;
-        const LaneFlags here = existing_lanes(direction.mask(t) + place) & first_lanes(k - v * W);
-        return choose(here, load_wide(direction.scores(t) + place), V{});
+        const LaneFlags here = existing_lanes(mask + place) & (v + 1 == vectors ? last : all);
+        return choose(here, load_wide(scores + place), V{});
     };
-    for (int64_t t = 0; t < along.length; ++t)
+    for (int64_t t = 0; t < view.length; ++t) {
+        turn_to(t);
         for (int64_t v = 0; v < vectors; ++v) {
             const int64_t place = t * stride + v * W;
             V sum{};
             for (int64_t i = 0; t && i < k; ++i)
-                sum += load(forward.at(t) + i * stride + v * W) * (part(t, 1 + i, v) + whole[(t - 1) * stride + i]);
+                sum += load(forward.at(t) + i * stride + v * W) * (part(1 + i, v) + whole[(t - 1) * stride + i]);
             sum = quotient(sum, load(forward.sums + place));
             store(mean + place, sum);
-            store(whole + place, sum + part(t, 0, v));
+            store(whole + place, sum + part(0, v));
         }
+    }
     const double* ends = whole + (view.length - 1) * stride;
     double expected = 0;
     for (int64_t j = 0; j < k; ++j) expected += mu[j] > 0 ? mu[j] * ends[j] : 0;
     for (int64_t j = 0; j < stride; ++j) d_mu[j] = j < k && mu[j] > 0 ? mu[j] * (ends[j] - expected) : 0;
     for (int64_t t = view.length - 1; t >= 0; --t) {
+        turn_to(t);
         T *here = to + t * area, *end = here + area;
         for (int64_t j = 0; j < stride; j += W) store_narrow(here + j, load(d_mu + j), end - here - j);
         if (t == 0) {
@@ -227,7 +234,7 @@ void write_slopes(const ChainView<T>& view, const ChainView<T>& along, const Cha
             for (int64_t v = 0; v < vectors; ++v) {
                 const int64_t j = v * W;
                 const V weight = load(forward.at(t) + i * stride + j), p = load(mu + j);
-                const V more = part(t, 1 + i, v) + whole[(t - 1) * stride + i] - load(mean + t * stride + j);
+                const V more = part(1 + i, v) + whole[(t - 1) * stride + i] - load(mean + t * stride + j);
                 const V change = weight * (load(d_mu + j) + p * more);
                 sum += weight * p;
                 d_sum += change;
@@ -255,7 +262,7 @@ void chain_hessian(const ChainBatch<T>& chains, const T* direction, T* to, int t
         with_forward(view, b, true, faults, [&](const Forward& forward, double, double* mu, double* other) {
             Scratch scratch;
             const ChainReader<T> reader(along, scratch);
-            write_slopes(view, along, reader, forward, mu, other, to + b * whole, scratch);
+            write_slopes(view, reader, forward, mu, other, to + b * whole, scratch);
         });
     };
     parallel_for(chains.batch, worthwhile_threads(10.0 * chains.batch * whole, threads), body);

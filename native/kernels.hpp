@@ -59,10 +59,12 @@ struct ChainBatch {
 template <class T>
 struct ChainKernels {
     void (*argmax)(const ChainBatch<T>&, T* z, int threads, FaultBox&);
-    void (*k_best)(const ChainBatch<T>&, int64_t count, T* z, int64_t* found, int threads, FaultBox&);
+    void (*k_best)(const ChainBatch<T>&, int64_t count, int64_t* states, int64_t* found, int threads, FaultBox&);
     void (*sums)(const ChainBatch<T>&, T* log_partition, T* marginals, int threads, FaultBox&);
     void (*hessian)(const ChainBatch<T>&, const T* direction, T* to, int threads, FaultBox&);
     void (*sample)(const ChainBatch<T>&, const int64_t* seeds, int64_t samples, T* z, int threads, FaultBox&);
+    void (*project_blocks)(const ChainBatch<T>& points, T* to, int threads, FaultBox&);
+    void (*pull_blocks)(const ChainBatch<T>& z, const T* grad, double eta, T* to, int threads, FaultBox&);
 };
 
 // One family in both precisions.

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.chains import chain_lengths, chain_parts, raise_chain_fault, refuse_broken, write_chains
+from spigot.algorithms.chains import chain_lengths, chain_parts, raise_chain_fault, refuse_broken, within, write_chains
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import refuse_nan
@@ -27,7 +27,7 @@ def chain_argmax(scores: Tensor, mask: Tensor) -> Tensor:
         raise_chain_fault(fault, scores)
         return z.reshape(scores.shape)
     states, lengths, _ = _ranked(flat, mask, scores, 1)
-    return write_chains(states[0], lengths, scores).reshape(scores.shape)
+    return write_chains(within(states[0], lengths), scores).reshape(scores.shape)
 
 
 @chain_argmax.register_fake
@@ -40,31 +40,35 @@ batched(chain_argmax)
 
 @torch.library.custom_op("spigot::chain_k_best", mutates_args=())
 @through_host
-def chain_k_best(scores: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The best chains of each instance, and whether there are so many.
+def chain_k_best(scores: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The best chains of each instance, best first.
 
     Returns:
-        `(*batch, count, n, 1 + k, k)`, best first, and `(*batch, count)`, False where there is no chain left.
+        The chains, `(*batch, count, n, 1 + k, k)`; their states, `(*batch, count, n)`, -1 where there is no position or
+        no chain left; and whether there are so many chains, `(*batch, count)`.
     """
     flat = flatten(scores, 3)
-    batch, parts = scores.shape[:-3], scores.shape[-3:]
+    batch, n = scores.shape[:-3], scores.shape[-3]
     if native.serves(scores):
-        z = flat.new_empty(count, *flat.shape)
+        states = torch.empty(len(flat), count, n, dtype=torch.int64)
         found = torch.empty(len(flat), dtype=torch.int64)
-        fault = native.kernels.chain_k_best(flat, flatten(mask, 3), z, found, torch.get_num_threads())
+        fault = native.kernels.chain_k_best(flat, flatten(mask, 3), states, found, torch.get_num_threads())
         raise_chain_fault(fault, scores)
     else:
         states, lengths, found = _ranked(flat, mask, scores, count)
-        z = torch.stack([write_chains(each, lengths, scores) for each in states]) if count else flat.new_empty(0)
+        outside = torch.arange(n, device=flat.device) >= lengths.unsqueeze(-1)
+        late = torch.arange(count, device=flat.device) >= found.unsqueeze(-1)
+        states = states.movedim(0, 1).masked_fill(outside.unsqueeze(1) | late.unsqueeze(-1), -1)
     there = torch.arange(count, device=flat.device) < found.unsqueeze(-1)
-    z = z.reshape(count, *flat.shape) * there.T.reshape(count, -1, 1, 1, 1)
-    return z.movedim(0, 1).reshape(*batch, count, *parts).contiguous(), there.reshape(*batch, count)
+    states = states.reshape(*batch, count, n)
+    return write_chains(states, scores), states, there.reshape(*batch, count)
 
 
 @chain_k_best.register_fake
-def _(scores: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _(scores: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     batch, parts = scores.shape[:-3], scores.shape[-3:]
-    return scores.new_empty(*batch, count, *parts), scores.new_empty(*batch, count, dtype=torch.bool)
+    states = scores.new_empty(*batch, count, parts[0], dtype=torch.int64)
+    return scores.new_empty(*batch, count, *parts), states, scores.new_empty(*batch, count, dtype=torch.bool)
 
 
 batched(chain_k_best)

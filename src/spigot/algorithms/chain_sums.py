@@ -19,6 +19,7 @@ from spigot.algorithms.chains import (
     hopeless_error,
     raise_chain_fault,
     refuse_broken,
+    within,
     write_chains,
 )
 from spigot.algorithms.kernels import flatten
@@ -170,7 +171,7 @@ def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     lengths = chain_lengths(exists)
     states = sample_reference(safe, exists, lengths, draws, batch)
     owner = lengths.repeat_interleave(draws.shape[-1])
-    return write_chains(states.reshape(len(owner), -1), owner, scores).reshape(shape)
+    return write_chains(within(states.reshape(len(owner), -1), owner), scores).reshape(shape)
 
 
 @chain_sample.register_fake

@@ -10,9 +10,6 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import Fault, raise_fault
-from spigot.algorithms.operators import batched
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.algorithms.simplex import project_simplex
 from spigot.checks import NoStructureError, instance_name
 
 
@@ -84,36 +81,33 @@ def hopeless_error(index: int, batch: tuple[int, ...]) -> ValueError:
     )
 
 
-def write_chains(states: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"], like: Tensor) -> Tensor:
-    """0/1 parts `(batch, n, 1 + k, k)` in the dtype of `like`, from a state for each position inside the lengths."""
-    k = like.shape[-1]
+def within(states: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"]) -> Int[Tensor, "batch n"]:
+    """The states with -1 beyond the end of each chain."""
+    return states.masked_fill(torch.arange(states.shape[-1], device=states.device) >= lengths.unsqueeze(-1), -1)
+
+
+def part_places(states: Int[Tensor, "*batch n"], k: int) -> Int[Tensor, "*batch parts"]:
+    """Where the parts of chains stand in the flat `n * (1 + k) * k` parts, -1 for those that a chain does not have.
+
+    First the states, then the transitions.
+    """
     n = states.shape[-1]
-    inside = torch.arange(n, device=states.device) < lengths.unsqueeze(-1)
-    z = torch.zeros(len(states), n, 1 + k, k, dtype=like.dtype, device=like.device)
-    b, t = inside.nonzero(as_tuple=True)
-    z[b, t, 0, states[b, t]] = 1
-    b, t = b[t > 0], t[t > 0]
-    z[b, t, 1 + states[b, t - 1], states[b, t]] = 1
+    first = torch.arange(n, device=states.device) * (1 + k) * k
+    own = torch.where(states < 0, -1, first + states)
+    steps = torch.where(states[..., 1:] < 0, -1, own[..., 1:] + (1 + states[..., :-1]) * k)
+    return torch.cat((own, steps), -1)
+
+
+def write_chains(states: Int[Tensor, "*batch n"], like: Tensor) -> Tensor:
+    """0/1 parts `(*batch, n, 1 + k, k)` in the dtype of `like`, from states, -1 where there is none.
+
+    Looks at values: only for use inside operators.
+    """
+    k, n = like.shape[-1], states.shape[-1]
+    size = n * (1 + k) * k
+    places = part_places(states, k)
+    places = places.reshape(places.shape[:-1].numel(), places.shape[-1])
+    z = torch.zeros(*states.shape[:-1], n, 1 + k, k, dtype=like.dtype, device=like.device)
+    offsets = torch.arange(len(places), device=places.device).unsqueeze(-1) * size
+    z.view(-1)[(places + offsets)[places >= 0]] = 1
     return z
-
-
-@torch.library.custom_op("spigot::project_chain_blocks", mutates_args=())
-def project_chain_blocks(point: Tensor, mask: Tensor) -> Tensor:
-    """Projection onto a simplex for the states of each position, and one for the transitions into it."""
-    parts = chain_parts(mask)
-    refuse_nan(point, parts, 3, "points")
-    blocks = (point[..., :1, :].flatten(-2), point[..., 1:, :].flatten(-2))
-    exist = (parts[..., :1, :].flatten(-2), parts[..., 1:, :].flatten(-2))
-    for block, there in zip(blocks, exist, strict=True):  # all of a block -inf, or any +inf: there is no nearest point
-        lost = there.any(-1) & ~(there & ~block.isneginf()).any(-1)
-        refuse_infinite(lost[..., None, None] | (block.isposinf() & there).unsqueeze(-1), 3, "points")
-    projected = [project_simplex(block, there) for block, there in zip(blocks, exist, strict=True)]
-    return torch.cat(projected, -1).reshape(point.shape)
-
-
-@project_chain_blocks.register_fake
-def _(point: Tensor, mask: Tensor) -> Tensor:
-    return torch.empty_like(point, memory_format=torch.contiguous_format)
-
-
-batched(project_chain_blocks)

@@ -5,7 +5,8 @@ from typing import final
 
 import torch
 
-from spigot.algorithms.chains import chain_lengths, chain_parts, project_chain_blocks
+from spigot.algorithms.chain_blocks import project_chain_blocks, pull_chain_blocks
+from spigot.algorithms.chains import chain_lengths, chain_parts
 from spigot.checks import check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
@@ -39,6 +40,9 @@ class ChainSimplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_chain_blocks(point, _check(point, mask))
+
+    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+        return pull_chain_blocks(z, grad, mask, eta)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         parts = chain_parts(mask)

@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
 from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
-from spigot.algorithms.chains import chain_parts
+from spigot.algorithms.chains import chain_parts, part_places
 from spigot.checks import check_parts
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
@@ -75,8 +75,10 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         mask = self._check(scores, mask)
         if k < 0:
             raise ValueError(f"k is {k}; it counts chains and cannot be negative.")
-        z, found = (part.movedim(scores.ndim - 3, 0) for part in chain_k_best(scores.detach(), mask, k))
-        values = torch.where(z != 0, scores * z, 0).sum((-3, -2, -1))
+        z, states, found = (part.movedim(scores.ndim - 3, 0) for part in chain_k_best(scores.detach(), mask, k))
+        places = part_places(states, self.states)
+        each = scores.flatten(-3).expand(k, *scores.shape[:-3], -1).gather(-1, places.clamp(min=0))
+        values = torch.where(places < 0, 0, each).sum(-1)
         return z, values.masked_fill(~found, -torch.inf)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
