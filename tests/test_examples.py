@@ -19,6 +19,7 @@ def test_there_are_examples() -> None:
         "own_estimator",
         "own_structure",
         "parser_in_a_network",
+        "tagger",
         "zero_one_program",
     }
     for plugin in PLUGINS:

@@ -142,5 +142,5 @@ def _first(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if count == 1:
         best = values.argmax(-1, keepdim=True)
         return values.gather(-1, best), best
-    ordered, order = values.sort(-1, descending=True, stable=True)
+    ordered, order = values.sort(dim=-1, descending=True, stable=True)
     return ordered[..., :count], order[..., :count]

@@ -74,11 +74,14 @@ def forward_reference(
 
 @torch.library.custom_op("spigot::checked_chains", mutates_args=())
 def _checked_chains(scores: Tensor, parts: Tensor) -> Tensor:
-    """The scores with zeros outside, after making sure that a chain exists and that none inside is NaN or +inf."""
+    """The scores with zeros outside, after making sure that a chain exists and that none inside is NaN or +inf.
+
+    Scores at the very end of the range are cut, so that sums of them do not overflow.
+    """
     refuse_nan(scores, parts, 3)
     refuse_infinite(scores.isposinf() & parts, 3, "scores")
     refuse_broken(parts)
-    return scores.masked_fill(~parts, 0)
+    return scores.masked_fill(~parts, 0).clamp(max=min(1e290, torch.finfo(scores.dtype).max))
 
 
 @_checked_chains.register_fake
@@ -138,9 +141,7 @@ def _chain_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
     flat = flatten(scores, 3)
     result = torch.empty_like(flat)
-    fault = native.kernels.chain_hessian(
-        flat, flatten(mask, 3), flatten(direction, 3), result, torch.get_num_threads()
-    )
+    fault = native.kernels.chain_hessian(flat, flatten(mask, 3), flatten(direction, 3), result, torch.get_num_threads())
     raise_chain_fault(fault, scores)
     return result.reshape(scores.shape)
 
@@ -171,7 +172,7 @@ def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     lengths = chain_lengths(exists)
     states = sample_reference(safe, exists, lengths, draws, batch)
     owner = lengths.repeat_interleave(draws.shape[-1])
-    return write_chains(within(states.reshape(len(owner), -1), owner), scores).reshape(shape)
+    return write_chains(within(states.flatten(0, 1), owner), scores).reshape(shape)
 
 
 @chain_sample.register_fake

@@ -31,7 +31,7 @@ def chain_lengths(parts: Bool[Tensor, "*batch n r k"]) -> Int[Tensor, "*batch"]:
 def refuse_broken(parts: Bool[Tensor, "*batch n r k"]) -> None:
     """Raise if a mask leaves no chain. Looks at values: only for use inside operators."""
     batch, n = tuple(parts.shape[:-3]), parts.shape[-3]
-    flat = parts.reshape(-1, *parts.shape[-3:])
+    flat = parts.reshape(parts.shape[:-3].numel(), *parts.shape[-3:])
     lengths = chain_lengths(flat)
     alive = flat[:, 0, 0] if n else flat.new_zeros(len(flat), 0)
     for t in range(n):

@@ -72,5 +72,7 @@ class ChainSimplex(AbstractPolytope):
 def _check(point: Parts, mask: Mask | None) -> Mask:
     mask = check_parts(point, mask, 3, "point")
     if point.shape[-2] != point.shape[-1] + 1:
-        raise ValueError(f"point has shape {tuple(point.shape)}; it must be (*batch, n, 1 + states, states), as packed.")
+        raise ValueError(
+            f"point has shape {tuple(point.shape)}; it must be (*batch, n, 1 + states, states), as packed."
+        )
     return mask
