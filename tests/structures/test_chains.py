@@ -281,7 +281,7 @@ def test_masks_without_a_chain() -> None:
     for verb in verbs:
         with pytest.raises(NoStructureError, match="position 1 of instance 1 has no state in the mask, but a later"):
             verb(scores, gap)
-        with pytest.raises(NoStructureError, match="instance 0 leaves no chain: .* from position 1 to position 2"):
+        with pytest.raises(NoStructureError, match=r"instance 0 leaves no chain: .* from position 1 to position 2"):
             verb(scores, cut)
     blocked = mask.clone()  # every step has a transition, but no path goes through
     blocked[0, 1, 1:, 1] = False

@@ -59,8 +59,7 @@ def forward_reference(
     scores: Float[Tensor, "batch n r k"], parts: Bool[Tensor, "batch n r k"]
 ) -> list[Float[Tensor, "batch k"]]:
     """For each position the log of the sum over the chains that end in each state; beyond the end, those of the end."""
-    batch, n, _, k = scores.shape
-    lengths = chain_lengths(parts)
+    n, lengths = scores.shape[1], chain_lengths(parts)
     logs: list[Tensor] = []
     for t in range(n):
         own = scores[:, t, 0].masked_fill(~parts[:, t, 0], -torch.inf)
