@@ -129,7 +129,7 @@ def main() -> None:
         name = "with transitions" if neighbours else "without"
         seeds = ", ".join(f"{accuracy:.1%}" for accuracy in each)
         print(f"taught by answers:  {means[-1]:.1%} of answers right {name}; seeds: {seeds}")
-    assert means[0] > means[1] + 0.03
+    assert means[0] > means[1] + 0.01
 
 
 if __name__ == "__main__":

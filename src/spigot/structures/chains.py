@@ -9,12 +9,12 @@ from torch import Generator, Tensor
 
 from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
 from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
-from spigot.algorithms.chains import chain_parts, part_places
+from spigot.algorithms.chains import chain_lengths, chain_parts, part_places
 from spigot.checks import check_parts
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
 from spigot.structures.describe import check_lengths
-from spigot.types import Mask, Parts, Values
+from spigot.types import Flags, Mask, Parts, Values
 
 
 @final
@@ -101,8 +101,9 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = chain_parts(self._check(z, mask, "z"))
         shape = (-1, *z.shape[-3:])
-        pairs = zip(z.detach().reshape(shape), parts.reshape(shape), strict=True)
-        return [_violations(values, exists) for values, exists in pairs]
+        fine = _members(z, parts).flatten().tolist()  # all at once: only what is broken is looked at one by one
+        each = zip(fine, z.detach().reshape(shape), parts.reshape(shape), strict=True)
+        return [[] if good else _violations(values, exists) for good, values, exists in each]
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """The parts of chains of these lengths; here lengths count positions, and so does `size`."""
@@ -181,6 +182,18 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
                 f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, {1 + self.states}, {self.states}), as "
                 "pack makes it."
             )
+
+
+def _members(z: Parts, parts: Mask) -> Flags:
+    """Whether each instance is a chain: one state for each position, and transitions that agree with the states."""
+    places = torch.arange(z.shape[-3], device=z.device)
+    inside = places < chain_lengths(parts).unsqueeze(-1)
+    states, steps = z[..., 0, :], z[..., 1:, 1:, :]
+    allowed = torch.where(parts, (z == 0) | (z == 1), z == 0)
+    single = states.sum(-1) == inside.to(z.dtype)
+    into = steps.sum(-2) == states[..., 1:, :]
+    out_of = steps.sum(-1) == torch.where(inside[..., 1:, None], states[..., :-1, :], 0)
+    return allowed.flatten(-3).all(-1) & single.all(-1) & into.flatten(-2).all(-1) & out_of.flatten(-2).all(-1)
 
 
 def _violations(z: Tensor, exists: Tensor) -> list[str]:
