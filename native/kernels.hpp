@@ -45,6 +45,15 @@ struct GraphKernels {
                    const uint8_t* deterministic, T* z, int threads, FaultBox&);
 };
 
+// Trees drawn at random, and the labels of their arcs.
+template <class T>
+struct DrawKernels {
+    void (*sample_trees)(const ArcBatch<T>&, TreeKind, const int64_t* seeds, int64_t samples, T* z, int threads,
+                         FaultBox&);
+    void (*best_labels)(const T* scores, const uint8_t* mask, int64_t batch, int64_t n, int64_t width, T* best,
+                        int32_t* which, int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -63,6 +72,7 @@ struct Kernels {
     const Tables<BlockKernels>& blocks;
     const Tables<TreeKernels>& trees;
     const Tables<GraphKernels>& graphs;
+    const Tables<DrawKernels>& draws;
 };
 
 // The best tables for this machine.

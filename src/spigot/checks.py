@@ -42,6 +42,13 @@ def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> Tenso
     return mask
 
 
+def check_rank(k: int) -> int:
+    """How many of the best are wanted: one or more."""
+    if k < 1:
+        raise ValueError(f"k is {k}; it must be one or more.")
+    return k
+
+
 def instance_name(index: int, batch: tuple[int, ...]) -> str:
     """The instance with this flat index, in the words of the caller's batch axes."""
     if not batch:

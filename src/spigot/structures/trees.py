@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from torch import Tensor
+import torch
+from torch import Generator, Tensor
 
 from spigot import native
+from spigot.algorithms.draws import draw_seeds
 from spigot.algorithms.tree_argmax import tree_argmax
+from spigot.algorithms.tree_draws import sample_trees
 from spigot.algorithms.tree_hull import project_tree_hull
 from spigot.algorithms.tree_kinds import TreeKind
+from spigot.algorithms.tree_ranks import k_best_trees
 from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals
 from spigot.algorithms.words import tree_arcs
-from spigot.checks import check_arcs
-from spigot.interface import AbstractMarginalStructure
+from spigot.checks import check_arcs, check_rank
+from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import HeadSimplex
 from spigot.records import HullResult
 from spigot.structures.describe import arc_mask, tree_violations
@@ -20,7 +24,7 @@ from spigot.types import Mask, Parts, Values
 
 
 @dataclass(frozen=True)
-class AbstractTrees(AbstractMarginalStructure):
+class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     """What projective and non-projective trees share: everything but whether arcs may cross."""
 
     single_root: bool = True
@@ -42,6 +46,18 @@ class AbstractTrees(AbstractMarginalStructure):
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return tree_marginals(scores, check_arcs(scores, mask), self.kind)
+
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        mask = check_arcs(scores, mask)
+        seeds = draw_seeds(samples, tuple(scores.shape[:-2]), generator, scores.device)
+        return sample_trees(scores.detach(), mask, seeds, *self.kind).movedim(-3, 0)
+
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        z, found = k_best_trees(scores.detach(), check_arcs(scores, mask), check_rank(k), *self.kind)
+        z, found = z.movedim(-3, 0), found.movedim(-1, 0)
+        return z, torch.where(z != 0, scores, 0).sum((-2, -1)).masked_fill(~found, -torch.inf)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_arcs(z, mask, "z")
