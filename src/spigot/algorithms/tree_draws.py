@@ -51,9 +51,7 @@ def sample_trees(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, 
     flat, flat_seeds = flatten(scores, 2), flatten(seeds, 1)
     if native.serves(scores):
         z = flat.new_empty(len(flat), samples, n, n)
-        fault = native.kernels.sample_trees(
-            flat, flatten(mask, 2), flat_seeds, *kind, z, torch.get_num_threads()
-        )
+        fault = native.kernels.sample_trees(flat, flatten(mask, 2), flat_seeds, *kind, z, torch.get_num_threads())
         raise_tree_fault(fault, scores, kind)
         return z.reshape(shape)
     arcs = tree_arcs(mask)
@@ -99,9 +97,7 @@ def _projective_draws(
     owner = torch.arange(len(logs), device=logs.device).repeat_interleave(samples)
     logs = logs.masked_fill(~arcs, -torch.inf)
     first = 1 if single_root else 0
-    chart = Chart(
-        logs[:, first:, first:], lambda v: masked_logsumexp(v, torch.ones_like(v, dtype=torch.bool), -1)
-    )
+    chart = Chart(logs[:, first:, first:], lambda v: masked_logsumexp(v, torch.ones_like(v, dtype=torch.bool), -1))
     places = torch.arange(n, device=logs.device)
 
     def choose(values: Tensor, draw: Tensor, which: int, i: Tensor) -> Tensor:

@@ -12,9 +12,7 @@ from spigot.algorithms.words import finite_scores, tree_arcs
 
 @torch.library.custom_op("spigot::k_best_trees", mutates_args=())
 @through_host
-def k_best_trees(
-    scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool
-) -> tuple[Tensor, Tensor]:
+def k_best_trees(scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """The k best trees of each `(n, n)` instance.
 
     Args:
@@ -34,9 +32,7 @@ def k_best_trees(
     return z.reshape(*batch, k, n, n), found.reshape(*batch, k)
 
 
-def k_best_heads(
-    scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool
-) -> tuple[Tensor, Tensor]:
+def k_best_heads(scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """As `k_best_trees`, with batch axes flattened and trees by heads, `(batch, k, n)`, -1 where there is none."""
     arcs = flatten(tree_arcs(mask), 2)
     n = scores.shape[-1]
