@@ -40,14 +40,16 @@ def k_best_heads(scores: Tensor, mask: Tensor, k: int, projective: bool, single_
         first = (torch.arange(k, device=scores.device) == 0).expand(len(arcs), k)
         return arcs.new_full((len(arcs), k, n), -1, dtype=torch.int64), first.clone()
     tree_argmax(scores, mask, projective, single_root)  # says what is wrong with scores and mask, if anything is
-    places = torch.arange(n, dtype=torch.float64, device=scores.device)
+    safe = finite_scores(flatten(scores, 2), arcs)
+    dtype = scores.dtype if safe.abs().max() < 1e30 else safe.dtype  # decoded as argmax would
+    places = torch.arange(n, dtype=dtype, device=scores.device)
 
     def argmax(values: Tensor, owner: Tensor) -> Tensor:
         """Heads of the best trees; a forbidden arc scores -inf, which is worse than any sum of others."""
-        z = tree_argmax(values, arcs[owner], projective, single_root)
+        z = tree_argmax(values.to(dtype), arcs[owner], projective, single_root)
         return (places @ z).round().long()
 
-    return k_best_choices(finite_scores(flatten(scores, 2), arcs), arcs, k, argmax)
+    return k_best_choices(safe, arcs, k, argmax)
 
 
 @k_best_trees.register_fake
