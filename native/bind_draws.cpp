@@ -21,6 +21,16 @@ void bind(nb::module_& m) {
                           which.data(), threads, faults);
         });
     });
+    m.def(
+        "label_sums",
+        [&k](In<T> scores, In<bool> mask, Out<T> log_sum, std::optional<Out<T>> share, Out<bool> arcs, int threads) {
+            return run([&](FaultBox& faults) {
+                k.label_sums(scores.data(), bytes(mask), scores.shape(0), scores.shape(1), scores.shape(3),
+                             log_sum.data(), share ? share->data() : nullptr, reinterpret_cast<uint8_t*>(arcs.data()),
+                             threads, faults);
+            });
+        },
+        "scores"_a, "mask"_a, "log_sum"_a, "share"_a.none(), "arcs"_a, "threads"_a);
 }
 
 }  // namespace

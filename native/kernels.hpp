@@ -52,6 +52,8 @@ struct DrawKernels {
                          FaultBox&);
     void (*best_labels)(const T* scores, const uint8_t* mask, int64_t batch, int64_t n, int64_t width, T* best,
                         int32_t* which, int threads, FaultBox&);
+    void (*label_sums)(const T* scores, const uint8_t* mask, int64_t batch, int64_t n, int64_t width, T* log_sum,
+                       T* share, uint8_t* arcs, int threads, FaultBox&);
 };
 
 // One family in both precisions.

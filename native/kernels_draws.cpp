@@ -25,6 +25,7 @@ constexpr DrawKernels<T> table() {
     DrawKernels<T> k{};
     k.sample_trees = sample_trees<T>;
     k.best_labels = best_labels<T>;
+    k.label_sums = label_sums<T>;
     return k;
 }
 

@@ -54,21 +54,73 @@ def _best_labels(flat: Tensor, mask: Tensor, scores: Tensor) -> tuple[Tensor, Te
     return best, torch.where(mask.any(-1), first, -1).to(torch.int32)
 
 
+@torch.library.custom_op("spigot::label_sums", mutates_args=())
+@through_host
+def label_sums(scores: Tensor, mask: Tensor, shares: bool) -> tuple[Tensor, Tensor, Tensor]:
+    r"""What the labels of each arc come to, twice differentiable, in one pass over memory.
+
+    Args:
+        scores: `(*batch, n, n, l)` indexed `[head, modifier, label]`.
+        mask: Parts that exist. Self-loops and arcs into the root never do.
+        shares: Whether to compute the second result, without which there is no gradient.
+
+    Returns:
+        $\log \sum_\ell \exp s_\ell$ of each arc, $-\infty$ where there is no mass; the share of each label in the sum,
+        or an empty tensor; and which arcs exist.
+    """
+    flat, exists = flatten(scores, 3), flatten(mask, 3)
+    if native.serves(flat):
+        log_sum, arcs = flat.new_empty(flat.shape[:3]), exists.new_empty(flat.shape[:3])
+        share = torch.empty_like(flat) if shares else flat.new_empty(0)
+        fault = native.kernels.label_sums(
+            flat, exists, log_sum, share if shares else None, arcs, torch.get_num_threads()
+        )
+        raise_fault(fault, scores, 3, "scores")
+    else:
+        exists = labelled_arcs(exists)
+        refuse_nan(scores, exists.reshape(scores.shape), 3)
+        refuse_infinite(scores.isposinf() & exists.reshape(scores.shape), 3, "scores")
+        arcs, logs = exists.any(-1), masked_logsumexp(flat.double(), exists, -1)
+        safe = torch.where(logs.isfinite(), logs, 0).unsqueeze(-1)
+        share = torch.where(exists, flat.double() - safe, -torch.inf).exp().to(flat) if shares else flat.new_empty(0)
+        log_sum = logs.to(flat)
+    shape = scores.shape[:-1]
+    return log_sum.reshape(shape), share.reshape(scores.shape) if shares else share, arcs.reshape(shape)
+
+
+def _save_shares(ctx, inputs, output) -> None:
+    ctx.save_for_backward(inputs[1], output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _label_sums_backward(ctx, grad_log: Tensor | None, grad_share: Tensor | None, _: Tensor | None):
+    mask, share = ctx.saved_tensors
+    grad = None
+    if grad_log is not None:
+        grad = torch.where(mask, grad_log.unsqueeze(-1), 0) * share
+    if grad_share is not None:
+        weighted = torch.where(mask, grad_share, 0) * share
+        curved = weighted - share * weighted.sum(-1, keepdim=True)
+        grad = curved if grad is None else grad + curved
+    return grad, None, None
+
+
+label_sums.register_autograd(_label_sums_backward, setup_context=_save_shares)
+
+
 @torch.library.custom_op("spigot::sample_labelled", mutates_args=())
 @through_host
 def sample_labelled(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, single_root: bool) -> Tensor:
     """Draws of labelled trees, `(*batch, samples, n, n, l)`, from seeds `(*batch, samples)`."""
-    mask = labelled_arcs(mask)
-    refuse_nan(scores, mask, 3)
-    refuse_infinite(scores.isposinf() & mask, 3, "scores")
     labels, samples = scores.shape[-1], seeds.shape[-1]
-    logs = scores.double().masked_fill(~mask, -torch.inf)
-    trees = sample_trees(masked_logsumexp(logs, mask, -1), mask.any(-1), seeds, projective, single_root)
+    logs, _, arcs = label_sums(scores.double(), mask, False)
+    trees = sample_trees(logs, arcs, seeds, projective, single_root)
     z = scores.new_zeros(*scores.shape[:-3], samples, *scores.shape[-3:])
     *where, sample, head, word = trees.nonzero(as_tuple=True)
-    if len(word) == 0 or labels == 0:
+    if len(word) == 0:
         return z
-    options = torch.where(mask, logs.clamp(min=-1e300), -torch.inf)[(*where, head, word)]  # also if all are -inf
+    arc = (*where, head, word)
+    options = torch.where(mask[arc], scores[arc].double().clamp(min=-1e300), -torch.inf)  # also if all are -inf
     index = LABELS_FROM + word.unsqueeze(-1) * labels + torch.arange(labels, device=scores.device)
     label = (options + gumbel(seeds[(*where, sample)].unsqueeze(-1), index)).argmax(-1)
     z[(*where, sample, head, word, label)] = 1
@@ -142,6 +194,13 @@ def _(scores: Tensor, mask: Tensor, projective: bool, single_root: bool) -> Tens
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
+@label_sums.register_fake
+def _(scores: Tensor, mask: Tensor, shares: bool) -> tuple[Tensor, Tensor, Tensor]:
+    share = torch.empty_like(scores, memory_format=torch.contiguous_format) if shares else scores.new_empty(0)
+    shape = scores.shape[:-1]
+    return scores.new_empty(shape), share, scores.new_empty(shape, dtype=torch.bool)
+
+
 @sample_labelled.register_fake
 def _(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, single_root: bool) -> Tensor:
     return scores.new_empty(*scores.shape[:-3], seeds.shape[-1], *scores.shape[-3:])
@@ -154,5 +213,6 @@ def _(scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool)
 
 
 batched(labelled_argmax)
+batched(label_sums)
 batched(sample_labelled)
 batched(k_best_labelled)

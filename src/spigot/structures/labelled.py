@@ -7,8 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from spigot.algorithms.draws import draw_seeds
-from spigot.algorithms.labels import k_best_labelled, labelled_argmax, sample_labelled
-from spigot.algorithms.reduce import checked, masked_logsumexp
+from spigot.algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
 from spigot.algorithms.words import labelled_arcs
 from spigot.checks import check_labelled_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
@@ -70,17 +69,14 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         return z, torch.where(z != 0, scores, 0).sum((-3, -2, -1)).masked_fill(~found, -torch.inf)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        mask = labelled_arcs(self._check(scores, mask))
-        arcs = masked_logsumexp(checked(scores, mask, 3), mask, -1)
-        return self.trees.log_partition(arcs, mask.any(-1))
+        mask = self._check(scores, mask)
+        logs, _, arcs = label_sums(scores, mask, torch.is_grad_enabled() and scores.requires_grad)
+        return self.trees.log_partition(logs, arcs)
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        mask = labelled_arcs(self._check(scores, mask))
-        scores = checked(scores, mask, 3)
-        arcs = masked_logsumexp(scores, mask, -1)
-        safe = torch.where(arcs.isfinite(), arcs, 0).unsqueeze(-1)
-        share = torch.where(mask, scores - safe, -torch.inf).exp()
-        return (self.trees.marginals(arcs, mask.any(-1)).unsqueeze(-1) * share).masked_fill(~mask, 0)
+        mask = self._check(scores, mask)
+        logs, shares, arcs = label_sums(scores, mask, True)
+        return torch.where(mask, self.trees.marginals(logs, arcs).unsqueeze(-1) * shares, 0)
 
     def sample(
         self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
