@@ -60,6 +60,6 @@ def _labelled() -> Iterator[Row]:
     scores = torch.randn(32, 26, 26, 40, generator=torch.Generator().manual_seed(0))
     mask = trees.mask(torch.full((32,), 25))
     ours, largest = best(lambda: trees.argmax(scores, mask)), best(lambda: scores.max(-1))
-    yield at_most("labelled argmax, n=25, 40 labels, batch 32", ours, "torch.max over labels alone", largest, 1.0)
+    yield at_most("labelled argmax, n=25, 40 labels, batch 32", ours, "torch.max over labels alone", largest, 1.5)
     yield Row("labelled marginals, the same", best(lambda: trees.marginals(scores, mask)))
     yield Row("labelled sampling, the same", best(lambda: trees.sample(scores, mask)))

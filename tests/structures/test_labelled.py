@@ -153,7 +153,7 @@ def test_a_sentence_of_the_size_of_a_treebank() -> None:
 
 
 def test_the_hull_is_not_that_of_the_trees() -> None:
-    """Two labels that share an arc bend its weight twice as much: projecting sums over labels would be wrong."""
+    """Labels that share an arc share what a change of it costs: projecting the best of them would be wrong."""
     labelled = LabelledTrees(NonProjectiveTrees(), 2)
     members = members_of(labelled.trees, everything(2, 2))
     point = torch.randn(3, 3, 2, generator=seeded(10), dtype=torch.float64)

@@ -13,8 +13,8 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
 
 def draw_seeds(samples: int, batch: tuple[int, ...], generator: Generator | None, device: torch.device) -> Tensor:
     """A seed for each draw of each instance, `(*batch, samples)`; the generator moves on by as many, no matter what."""
-    if samples < 1:
-        raise ValueError(f"samples is {samples}; it must be one or more.")
+    if samples < 0:
+        raise ValueError(f"samples is {samples}; it must be zero or more.")
     where = device if generator is None else generator.device
     seeds = torch.randint(-(2**63), 2**63 - 1, (samples, *batch), generator=generator, device=where)
     return seeds.to(device).movedim(0, -1)
@@ -25,7 +25,7 @@ def uniform(seeds: Tensor, index: Tensor | int) -> Tensor:
 
     Example:
         >>> uniform(torch.tensor([7, 8]), torch.tensor([0, 0])).round(decimals=3)
-        tensor([0.3900, 0.3690], dtype=torch.float64)
+        tensor([0.3900, 0.6190], dtype=torch.float64)
     """
     x = seeds + (index + 1) * _GOLDEN  # int64 wraps around, which is what is meant
     x = (x ^ _shift(x, 30)) * _FIRST

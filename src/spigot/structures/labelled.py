@@ -28,9 +28,10 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
 
     Its convex hull is all $p \ge 0$ whose sums over labels, $\sum_\ell p_{h \to m, \ell}$, lie in the hull of the
     trees: a mixture of trees, the labels of each arc mixed independently of the rest. Yet projecting onto it does not
-    reduce to projecting onto the hull of the trees: how far an arc is from weight $a$ is the distance of its labels to
-    a simplex of size $a$, which curves more the more labels carry mass, while the tree hull is projected onto with the
-    same curvature everywhere. So `ConvexHull` goes through this argmax, round by round, exact up to its duality gap.
+    reduce to projecting onto the hull of the trees: what it costs to give an arc the weight $a$ is the squared distance
+    of its labels to a simplex of size $a$, and $k$ labels that share a change $\delta$ of $a$ pay $\delta^2 / k$ where
+    a bare arc pays $\delta^2$; how many share it differs from arc to arc and with $a$. So `ConvexHull` goes through
+    this argmax, round by round, exact up to its duality gap.
 
     Attributes:
         trees: Which trees.
