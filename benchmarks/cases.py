@@ -16,6 +16,7 @@ from benchmarks.sentiment import sentiment_speed
 from benchmarks.serving import serving
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
 from benchmarks.training import all_of_training
+from benchmarks.tree_verbs import tree_verbs
 
 BATCH = 64
 
@@ -202,6 +203,7 @@ CASES = {
     "chains": chains,
     "threads": second_thread,
     "reference": reference,
+    "tree-verbs": tree_verbs,
     "training": all_of_training,
     "parsing": parsing,
     "sentiment": sentiment_speed,

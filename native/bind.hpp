@@ -52,9 +52,10 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values) {
 }
 
 void bind_blocks(nb::module_& m);
-void bind_trees(nb::module_& m);
-void bind_graphs(nb::module_& m);
 void bind_chains(nb::module_& m);
+void bind_draws(nb::module_& m);
+void bind_graphs(nb::module_& m);
 void bind_tagger(nb::module_& m);
+void bind_trees(nb::module_& m);
 
 }  // namespace spigot

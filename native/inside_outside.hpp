@@ -92,6 +92,10 @@ public:
 
     const V& right(int i, int j) const { return right_[i * size_ + j]; }
     const V& left(int i, int j) const { return left_[i * size_ + j]; }
+    const V& right_to(int i, int j) const { return right_by_end_[j * size_ + i]; }  // the same, next to each other in i
+    const V& left_to(int i, int j) const { return left_by_end_[j * size_ + i]; }
+    const V& arc_right(int i, int j) const { return arc_right_[i * size_ + j]; }
+    const V& arc_left(int i, int j) const { return arc_left_by_end_[j * size_ + i]; }
     V& d_right(int i, int j) { return d_right_[i * size_ + j]; }
     V& d_left(int i, int j) { return d_left_[i * size_ + j]; }
 

@@ -11,10 +11,13 @@ extern const Tables<BlockKernels> block_kernels;
 extern const Tables<TreeKernels> tree_kernels;
 extern const Tables<GraphKernels> graph_kernels;
 extern const Tables<ChainKernels> chain_kernels;
+extern const Tables<DrawKernels> draw_kernels;
 
 // Constants, so that loading the library runs no instruction of this set.
 extern const Kernels kernels;
-const Kernels kernels = {SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels};
+const Kernels kernels = {
+    SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels, draw_kernels,
+};
 
 }  // namespace SPIGOT_ARCH
 }  // namespace spigot

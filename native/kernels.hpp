@@ -67,6 +67,17 @@ struct ChainKernels {
     void (*pull_blocks)(const ChainBatch<T>& z, const T* grad, double eta, T* to, int threads, FaultBox&);
 };
 
+// Trees drawn at random, and the labels of their arcs.
+template <class T>
+struct DrawKernels {
+    void (*sample_trees)(const ArcBatch<T>&, TreeKind, const int64_t* seeds, int64_t samples, T* z, int threads,
+                         FaultBox&);
+    void (*best_labels)(const T* scores, const uint8_t* mask, int64_t batch, int64_t n, int64_t width, T* best,
+                        int32_t* which, int threads, FaultBox&);
+    void (*label_sums)(const T* scores, const uint8_t* mask, int64_t batch, int64_t n, int64_t width, T* log_sum,
+                       T* share, uint8_t* arcs, int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -86,6 +97,7 @@ struct Kernels {
     const Tables<TreeKernels>& trees;
     const Tables<GraphKernels>& graphs;
     const Tables<ChainKernels>& chains;
+    const Tables<DrawKernels>& draws;
 };
 
 // The best tables for this machine.

@@ -9,8 +9,9 @@ NB_MODULE(_native, m) {
     m.attr("FAULT_INFINITE") = static_cast<int>(FAULT_INFINITE);
     m.def("instruction_set", [] { return kernels().name; });
     bind_blocks(m);
-    bind_trees(m);
-    bind_graphs(m);
     bind_chains(m);
+    bind_draws(m);
+    bind_graphs(m);
     bind_tagger(m);
+    bind_trees(m);
 }

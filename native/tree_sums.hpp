@@ -92,7 +92,16 @@ uint32_t projective_sums(const TreeSumJob<T>& job, const int32_t* group, int cou
             log_total[lane] = shift[lane] + std::log(z);
         }
     }
-    if (!outside) return fine;
+    auto draw = [&] {
+        if constexpr (!L::has_slope)
+            if (job.draws)
+                draw_projective<T, V, typename L::Scalar>(*job.draws, job.words, chart, group, fine, job.single_root,
+                                                          total);
+    };
+    if (!outside) {
+        draw();
+        return fine;
+    }
     chart.outside(first);
     if constexpr (!L::wide_range) {
         if (boosted) {  // what underflowed, below 1e-285, times anything in the chart, is nothing beside a total of
@@ -102,6 +111,7 @@ uint32_t projective_sums(const TreeSumJob<T>& job, const int32_t* group, int cou
                 if (bad[lane] && boost[lane]) fine &= ~(1u << lane);
         }
     }
+    draw();
     if (!expected) return fine;
     *scale = Constant<V>::of(1) / total;
     for (int h = 0; h < size; ++h)
@@ -261,11 +271,14 @@ void sum_trees(const TreeSumJob<T>& job, int threads) {
             pack_scores(job.arcs, words, group + lane, 1, own, minus_infinity<double>, alone);
             if (direction) pack_scores(along, words, group + lane, 1, own, 0.0, alone_along);
             if (!sum_group<T, Far>(job, group + lane, 1, own, alone, alone_along)) continue;
-            // No tree, or none with a score above -inf: the sum is then zero, and so is what is expected.
+            // No tree, or none with a score above -inf: the sum is then zero, and so is what is expected. A draw takes
+            // as few of -inf as it can.
             for (int h = 0; h < own; ++h)
                 for (int m = 0; m < own; ++m) {
                     const bool here = m > 0 && h != m && job.arcs.exists(b)[words.of(b)[h] * n + words.of(b)[m]];
-                    alone[h * own + m] = spread(here ? 0.0 : minus_infinity<double>);
+                    const double score = alone[h * own + m][0];
+                    const double least = job.draws ? finite_or_least(score) : 0.0;
+                    alone[h * own + m] = spread(here ? least : minus_infinity<double>);
                 }
             TreeSumJob<T> possible = job;
             possible.log_partition = possible.result = nullptr;

@@ -4,12 +4,16 @@
 #include "kernels.hpp"
 #include "numbers.hpp"
 #include "packing.hpp"
+#include "projective_draws.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
 
 // A root weight of 2^-this leaves only trees with one root: beyond what wide_exp makes of 500 words together.
 constexpr int64_t rare_root_exponent = int64_t{1} << 50;
+
+// A score to draw with where nothing but -inf is left: below every other, and above an arc that does not exist.
+inline double finite_or_least(double score) { return score > minus_infinity<double> ? score : -1e300; }
 
 // What one call wants of each sentence.
 template <class T>
@@ -21,6 +25,7 @@ struct TreeSumJob {
     T* log_partition;    // or null
     T* result;           // marginals or Hessian products, or null
     FaultBox& faults;
+    const DrawJob<T>* draws = nullptr;  // trees to draw, or null
 
     // With a single root and plain doubles the root is left out of the pivots; elsewhere it gets a tiny weight.
     template <class V>

@@ -52,6 +52,19 @@ def _trees(mask: bytes, n: int, projective: bool, single_root: bool) -> Tensor:
     return z
 
 
+def labelled_trees(mask: Tensor, *, projective: bool, single_root: bool) -> Tensor:
+    """All dependency trees with one label on each arc, over `(n, n, labels)` indexed `[head, modifier, label]`."""
+    found = []
+    for tree in trees(mask.any(-1), projective=projective, single_root=single_root):
+        arcs = [(int(i), int(j)) for i, j in tree.nonzero()]
+        for labels in itertools.product(*([l for l in range(mask.shape[-1]) if mask[i, j, l]] for i, j in arcs)):
+            z = torch.zeros(mask.shape, dtype=torch.float64)
+            for (i, j), label in zip(arcs, labels, strict=True):
+                z[i, j, label] = 1
+            found.append(z)
+    return torch.stack(found) if found else torch.zeros(0, *mask.shape, dtype=torch.float64)
+
+
 def _reaches_root(head: dict[int, int], j: int) -> bool:
     for _ in range(len(head) + 1):
         if j == 0:

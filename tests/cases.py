@@ -6,6 +6,7 @@ from `tests.brute` and never from the library.
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -202,6 +203,18 @@ def heads(mask: Tensor) -> Tensor:
     return z
 
 
+def labelled_heads(mask: Tensor) -> Tensor:
+    """The vertices of Eq. 5 with labels: one head with one of its labels for each word."""
+    n, _, labels = mask.shape
+    words = [j for j in range(1, n) if mask[:, j].any() or mask[j].any()]
+    options = [mask[:, j].nonzero().tolist() for j in words]
+    z = torch.zeros(math.prod(map(len, options)), n, n, labels, dtype=torch.float64)
+    for row, chosen in enumerate(itertools.product(*options)):
+        for j, (i, label) in zip(words, chosen, strict=True):
+            z[row, i, j, label] = 1
+    return z
+
+
 def arc_labels(mask: Tensor) -> Tensor:
     """The vertices of Eq. 6: each predicate on or off, each arc off or on with one label, all independent."""
     n = mask.shape[0]
@@ -223,6 +236,21 @@ def arc_labels(mask: Tensor) -> Tensor:
 def _tree_case(name: str, structure: AbstractStructure, *, projective: bool, single_root: bool) -> StructureCase:
     members = functools.partial(brute.trees, projective=projective, single_root=single_root)
     return StructureCase(name, (5, 5), lambda g: tree_mask(g, 5, members), members, structure=structure)
+
+
+def labelled_mask(generator: Generator, n: int, labels: int, members: Callable[[Tensor], Tensor]) -> Tensor:
+    """The mask of a tree, and then labels missing at random, but each arc keeps one."""
+    arcs = tree_mask(generator, n, members)
+    mask = arcs.unsqueeze(-1) & coin(generator, n, n, labels, p=0.7)
+    mask[..., 0] |= arcs & ~mask.any(-1)
+    return mask
+
+
+def _labelled_case(name: str, trees: spigot.ProjectiveTrees | spigot.NonProjectiveTrees) -> StructureCase:
+    kind = {"projective": trees.projective, "single_root": trees.single_root}
+    bare, members = functools.partial(brute.trees, **kind), functools.partial(brute.labelled_trees, **kind)
+    structure = spigot.LabelledTrees(trees, labels=2)
+    return StructureCase(name, (4, 4, 2), lambda g: labelled_mask(g, 4, 2, bare), members, structure=structure)
 
 
 def _graph_case(name: str, deterministic: tuple[int, ...]) -> StructureCase:
@@ -272,6 +300,8 @@ STRUCTURES: list[StructureCase] = [
     _tree_case(
         "NonProjectiveTrees-many", spigot.NonProjectiveTrees(single_root=False), projective=False, single_root=False
     ),
+    _labelled_case("LabelledTrees", spigot.ProjectiveTrees()),
+    _labelled_case("LabelledTrees-many", spigot.NonProjectiveTrees(single_root=False)),
     _graph_case("SemanticGraphs", ()),
     _graph_case("SemanticGraphs-one", (1,)),
     _graph_case("SemanticGraphs-all", (0, 1)),
@@ -299,6 +329,13 @@ POLYTOPES: list[PolytopeCase] = [
     PolytopeCase("Box-2", (2, 3), lambda g: any_mask(g, 2, 3), brute.subsets, polytope=spigot.Box(event_ndim=2)),
     PolytopeCase("HeadSimplex", (4, 4), lambda g: tree_mask(g, 4, heads), heads, polytope=spigot.HeadSimplex()),
     PolytopeCase("ChainSimplex", (3, 3, 2), lambda g: chain_mask(g, 3, 2), steps, polytope=spigot.ChainSimplex()),
+    PolytopeCase(
+        "LabelledHeadSimplex",
+        (3, 3, 2),
+        lambda g: labelled_mask(g, 3, 2, heads),
+        labelled_heads,
+        polytope=spigot.LabelledHeadSimplex(),
+    ),
     PolytopeCase("ArcLabel", (3, 3, 3), lambda g: graph_mask(g, 3, 2), arc_labels, polytope=spigot.ArcLabel()),
     PolytopeCase(
         "ArcLabel-sequential",

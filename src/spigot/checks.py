@@ -44,6 +44,25 @@ def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> Tenso
     return mask
 
 
+def check_labelled_arcs(parts: Tensor, mask: Tensor | None, labels: int | None, what: str = "scores") -> Tensor:
+    """As `check_parts`, for `(*batch, n, n, labels)` indexed `[head, modifier, label]`; None: any number."""
+    mask = check_parts(parts, mask, 3, what)
+    if parts.shape[-2] != parts.shape[-3] or parts.shape[-2] == 0:
+        raise ValueError(
+            f"{what} has shape {tuple(parts.shape)}; labelled arc {what} must be (*batch, n, n, labels), n >= 1."
+        )
+    if labels is not None and parts.shape[-1] != labels:
+        raise ValueError(f"{what} has {parts.shape[-1]} labels in shape {tuple(parts.shape)}; there must be {labels}.")
+    return mask
+
+
+def check_rank(k: int) -> int:
+    """How many of the best are wanted: one or more."""
+    if k < 1:
+        raise ValueError(f"k is {k}; it must be one or more.")
+    return k
+
+
 def instance_name(index: int, batch: tuple[int, ...]) -> str:
     """The instance with this flat index, in the words of the caller's batch axes."""
     if not batch:

@@ -18,6 +18,7 @@ from torch import Tensor
 from spigot.algorithms.reduce import masked_logsumexp
 
 Reduce = Callable[[Tensor], Tensor]
+Choose = Callable[[Tensor, Tensor, int, Tensor], Tensor]
 
 
 class Chart:
@@ -88,15 +89,34 @@ def eisner_reference(
         wanted["r"][everyone, 0, lengths] = True
     value = value.masked_fill(lengths == 0, 0)
     for w in range(size - 1, 0, -1):
-        _follow(chart, wanted, heads, w, size, first)
+        follow(chart, wanted, heads, w, size, first, _best_split)
     return heads, value
 
 
-def _follow(chart: Chart, wanted: dict[str, Tensor], heads: Tensor, w: int, size: int, first: int) -> None:
-    """Trace every wanted span of width w back to its best split, the leftmost of equals."""
+def _best_split(values: Tensor, batch: Tensor, which: int, i: Tensor) -> Tensor:
+    """The best of the splits of each span, the leftmost of equals."""
+    del which
+    return values[batch, i].argmax(-1)
+
+
+def follow(
+    chart: Chart, wanted: dict[str, Tensor], heads: Tensor, w: int, size: int, first: int, choose: Choose
+) -> None:
+    """Trace every wanted span of width w back to one of its splits.
+
+    Args:
+        chart: The values of all spans.
+        wanted: Which spans are part of the answer, by kind: complete `r` and `l`, incomplete `R` and `L`.
+        heads: Takes the head of each word that a split decides.
+        w: The width.
+        size: Positions of the chart.
+        first: What a position of the chart is less than its token.
+        choose: From the values of the splits, `(batch, spans, splits)`, rows of `wanted`, a number that is different
+            for each call, and first positions, to the split of each of these spans.
+    """
     for kind, values in (("r", chart.completions_right(w, size)), ("l", chart.completions_left(w, size))):
         batch, i = wanted[kind].diagonal(w, 1, 2).nonzero(as_tuple=True)
-        k = torch.stack(values, -1)[batch, i].argmax(-1) + i + (kind == "r")
+        k = choose(torch.stack(values, -1), batch, 4 * w + (kind == "r"), i) + i + (kind == "r")
         if kind == "r":
             wanted["R"][batch, i, k] = True
             wanted["r"][batch, k, i + w] = True
@@ -109,7 +129,7 @@ def _follow(chart: Chart, wanted: dict[str, Tensor], heads: Tensor, w: int, size
         j = i + w
         head, modifier = (i, j) if kind == "R" else (j, i)
         heads[batch, modifier + first] = head + first
-        k = splits[batch, i].argmax(-1) + i
+        k = choose(splits, batch, 4 * w + 2 + (kind == "R"), i) + i
         wanted["r"][batch, i, k] = True
         wanted["l"][batch, k + 1, j] = True
 

@@ -30,14 +30,34 @@ def matrix_tree_reference(
     batch, n, _ = scores.shape
     if n == 1 or batch == 0:
         return scores.sum((-2, -1)) * 0
+    log, penalty, high = rare_roots(scores, arcs, lengths, single_root)
+    value = _eliminate(log) + penalty
+    feasible = (value - high > -penalty / 2) | (penalty == 0)
+    return torch.where(feasible, value, -torch.inf).masked_fill(lengths == 0, 0)
+
+
+def rare_roots(
+    scores: Float[Tensor, "batch n n"],
+    arcs: Bool[Tensor, "batch n n"],
+    lengths: Int[Tensor, "batch"],
+    single_root: bool,
+) -> tuple[Float[Tensor, "batch n n"], Float[Tensor, "batch"], Float[Tensor, "batch"]]:
+    """Log weights under which only the trees that are wanted count, as trees with any number of roots.
+
+    Returns:
+        The log weights, what each tree has lost by them, and the most that the heads of all words could be worth; the
+        last two are zero if any number of roots is wanted.
+    """
     # A padded word hangs on word 1 with weight one, and word 1 itself, if padded, on the root: a factor of one.
+    n = scores.shape[-1]
     word = torch.arange(n, device=scores.device)
     padded = word > lengths.unsqueeze(-1)
     hang = torch.where(word == 1, 0, 1)
     dummy = padded.unsqueeze(1) & (word.unsqueeze(1) == hang)
     log = scores.masked_fill(~arcs, -torch.inf).masked_fill(dummy, 0)
     if not single_root:
-        return _eliminate(log).masked_fill(lengths == 0, 0)
+        none = torch.zeros_like(log[:, 0, 0])
+        return log, none, none
     # With one root, the trees with fewest root arcs are singled out by a root weight that is small enough: beyond the
     # whole range of the other scores, so that two root arcs never pay. The range keeps it no larger than it must be.
     real = (arcs | dummy) & log.isfinite()
@@ -45,9 +65,7 @@ def matrix_tree_reference(
     high = log.masked_fill(~real, -torch.inf).amax(-2).detach()
     penalty = 100 + 2 * n * math.log(n) + 2 * torch.where(real.any(-2), high - low, 0.0).sum(-1)
     rooted = torch.cat((log[:, :1] - torch.where(padded, 0.0, penalty.unsqueeze(-1)).unsqueeze(1), log[:, 1:]), 1)
-    value = _eliminate(rooted) + penalty
-    feasible = value - torch.where(real.any(-2), high, 0.0).sum(-1) > -penalty / 2
-    return torch.where(feasible, value, -torch.inf).masked_fill(lengths == 0, 0)
+    return rooted, penalty, torch.where(real.any(-2), high, 0.0).sum(-1)
 
 
 def _eliminate(log: Float[Tensor, "batch n n"]) -> Float[Tensor, "batch"]:

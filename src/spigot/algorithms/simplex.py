@@ -8,7 +8,8 @@ from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.algorithms.words import refuse_headless, tree_arcs
+from spigot.algorithms.words import labelled_arcs, refuse_headless, tree_arcs
+from spigot.checks import infinite_error
 
 
 @torch.library.custom_op("spigot::project_simplex", mutates_args=())
@@ -73,6 +74,35 @@ def project_heads(point: Tensor, mask: Tensor) -> Tensor:
     return projected
 
 
+@torch.library.custom_op("spigot::project_labelled_heads", mutates_args=())
+def project_labelled_heads(point: Tensor, mask: Tensor) -> Tensor:
+    """Projection onto Eq. 5 with labels: a simplex over the heads and labels of each word.
+
+    Args:
+        point: `(*batch, n, n, l)` indexed `[head, modifier, label]`, the root at 0.
+        mask: Parts that exist. Self-loops and arcs into the root never do.
+    """
+    mask = labelled_arcs(mask)
+    refuse_nan(point, mask, 3, "points")
+    refuse_headless(mask.any(-1))
+    if point.numel() == 0:
+        return torch.zeros_like(point)
+    heads, labels = point.shape[-3], point.shape[-1]
+    flat, exists = (x.movedim(-2, -3).flatten(-2) for x in (point, mask))  # (*batch, words, heads and labels)
+    if native.serves(point):
+        rows = flatten(flat, 1)
+        projected = torch.empty_like(rows)
+        fault = native.kernels.project_rows(rows, flatten(exists, 1), projected, torch.get_num_threads())
+        if fault is not None:  # nothing but infinities is left to be wrong; a row is a word
+            raise infinite_error(fault[1] // heads, tuple(point.shape[:-3]))
+        projected = projected.reshape(flat.shape)
+    else:
+        projected = simplex_reference(flat, exists)
+    back = projected.unflatten(-1, (heads, labels)).movedim(-3, -2).contiguous()
+    refuse_infinite(back.isnan() & mask, 3, "points")
+    return back
+
+
 @torch.library.custom_op("spigot::project_arc_labels", mutates_args=())
 def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
     r"""Projection onto $\mathcal P_{\text{SDP}}$ (Eq. 6): for each arc, its labels sum to it.
@@ -131,7 +161,7 @@ def pull_arc_labels(z: Tensor, grad: Tensor, mask: Tensor, eta: float, sequentia
     return (exact - arc_labels_reference(stepped, mask, sequential)).masked_fill(~mask, 0).to(z.dtype)
 
 
-for _operator in (project_simplex, project_heads):
+for _operator in (project_simplex, project_heads, project_labelled_heads):
     _operator.register_fake(lambda point, mask: torch.empty_like(point, memory_format=torch.contiguous_format))
 project_arc_labels.register_fake(
     lambda point, mask, sequential: torch.empty_like(point, memory_format=torch.contiguous_format)
@@ -227,5 +257,5 @@ def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tenso
     return torch.cat((y, x.masked_fill(~labels, 0)), -1)
 
 
-for _operator in (project_simplex, project_heads, project_arc_labels, pull_arc_labels):
+for _operator in (project_simplex, project_heads, project_labelled_heads, project_arc_labels, pull_arc_labels):
     batched(_operator)

@@ -24,7 +24,7 @@ def tree_log_partition(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
     if native.available:
         return _tree_sums(scores, mask, *kind, torch.is_grad_enabled() and scores.requires_grad)[0]
     arcs = tree_arcs(mask)
-    return _reference(_checked_arcs(scores, arcs, *kind), arcs, kind)
+    return _reference(checked_arcs(scores, arcs, *kind), arcs, kind)
 
 
 def tree_marginals(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
@@ -32,7 +32,7 @@ def tree_marginals(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
     if native.available:
         return _tree_sums(scores, mask, *kind, True)[1]
     arcs = tree_arcs(mask)
-    safe = _checked_arcs(scores, arcs, *kind)
+    safe = checked_arcs(scores, arcs, *kind)
     if scores.shape[-1] == 1 or scores.numel() == 0:
         return safe  # no words: zeros
     mu = torch.func.grad(lambda s: _reference(s, arcs, kind).sum())(safe)
@@ -49,7 +49,7 @@ def _reference(scores: Tensor, arcs: Tensor, kind: TreeKind) -> Tensor:
 
 
 @torch.library.custom_op("spigot::checked_arcs", mutates_args=())
-def _checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
+def checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
     """The scores with zeros outside, after making sure that a tree exists and that none inside is NaN."""
     kind = TreeKind(projective, single_root)
     refuse_nan(scores, arcs, 2)
@@ -62,12 +62,12 @@ def _checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: b
     return scores.masked_fill(~arcs, 0)
 
 
-@_checked_arcs.register_fake
+@checked_arcs.register_fake
 def _(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
     return torch.empty_like(scores)
 
 
-_checked_arcs.register_autograd(
+checked_arcs.register_autograd(
     lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None, None, None),
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
 )
@@ -134,6 +134,6 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-batched(_checked_arcs)
+batched(checked_arcs)
 batched(_tree_sums)
 batched(_tree_hessian)

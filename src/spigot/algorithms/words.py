@@ -14,6 +14,11 @@ def tree_arcs(mask: Tensor) -> Tensor:
     return mask & possible
 
 
+def labelled_arcs(mask: Tensor) -> Tensor:
+    """The mask `(*batch, n, n, l)` without self-loops and without arcs into the root."""
+    return mask & tree_arcs(torch.ones_like(mask[..., 0])).unsqueeze(-1)
+
+
 def existing_words(arcs: Tensor) -> Tensor:
     """Positions with an arc in or out, `(*batch, n)`; the root is not a word."""
     words = arcs.any(-1) | arcs.any(-2)

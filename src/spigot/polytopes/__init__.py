@@ -1,6 +1,6 @@
 """Convex sets, and their nearest points."""
 
-from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, Simplex
+from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, LabelledHeadSimplex, Simplex
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
 from spigot.polytopes.linear import LinearPolytope
@@ -12,6 +12,7 @@ __all__ = [
     "ConvexHull",
     "HeadSimplex",
     "HullSolution",
+    "LabelledHeadSimplex",
     "LinearPolytope",
     "Simplex",
     "Support",

@@ -5,9 +5,15 @@ from typing import final
 
 import torch
 
-from spigot.algorithms.simplex import project_arc_labels, project_heads, project_simplex, pull_arc_labels
-from spigot.algorithms.words import existing_words, tree_arcs
-from spigot.checks import check_arcs, check_parts
+from spigot.algorithms.simplex import (
+    project_arc_labels,
+    project_heads,
+    project_labelled_heads,
+    project_simplex,
+    pull_arc_labels,
+)
+from spigot.algorithms.words import existing_words, labelled_arcs, tree_arcs
+from spigot.checks import check_arcs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 
@@ -97,6 +103,36 @@ class HeadSimplex(AbstractPolytope):
 
 @final
 @dataclass(frozen=True)
+class LabelledHeadSimplex(AbstractPolytope):
+    r"""Eq. 5 with labels: the heads of each word, with their labels, are weights that sum to one.
+
+    $$\Big\{p \in [0,1]^d \;\Big|\; \sum_{i\ne j} \sum_\ell p_{i \xrightarrow{\ell} j} = 1,\ \forall j \Big\}$$
+
+    over the parts `[head, modifier, label]` that exist: for each word one simplex over all pairs of a head and a label,
+    so that the projection has a closed form, and is the nearest point.
+
+    Example:
+        >>> point = torch.zeros(2, 2, 2)
+        >>> point[0, 1] = torch.tensor([1.2, 0.6])              # one word, one head, two labels
+        >>> LabelledHeadSimplex().project(point)[0, 1]
+        tensor([0.8000, 0.2000])
+    """
+
+    def project(self, point: Parts, mask: Mask | None = None) -> Parts:
+        return project_labelled_heads(point, check_labelled_arcs(point, mask, None, "point"))
+
+    def tangent(self, direction: Parts, mask: Mask) -> Parts:
+        return _centre(direction, mask, (-3, -1))
+
+    def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
+        mask = labelled_arcs(check_labelled_arcs(point, mask, None, "point"))
+        total = point.masked_fill(~mask, 0).sum((-3, -1))
+        words = existing_words(mask.any(-1)).to(point.dtype)
+        return _nonnegative(point, mask, 3, atol) & ((total - words).abs() <= atol).all(-1)
+
+
+@final
+@dataclass(frozen=True)
 class ArcLabel(AbstractPolytope):
     r"""$\mathcal P_{\text{SDP}}$ (Eq. 6): the labels of each arc sum to the arc.
 
@@ -150,8 +186,8 @@ class ArcLabel(AbstractPolytope):
         return fine & Box(event_ndim=3).contains(point, mask, atol=atol)
 
 
-def _centre(direction: Parts, mask: Mask, axis: int) -> Parts:
-    """The direction less its mean along an axis, which is what keeps sums along it as they are."""
+def _centre(direction: Parts, mask: Mask, axis: int | tuple[int, ...]) -> Parts:
+    """The direction less its mean along an axis or several, which is what keeps sums along it as they are."""
     inside = torch.where(mask, direction, 0)
     mean = inside.sum(axis, keepdim=True) / mask.sum(axis, keepdim=True).clamp(min=1)
     return torch.where(mask, inside - mean, 0)

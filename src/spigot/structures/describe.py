@@ -47,6 +47,29 @@ def tree_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool
     ]
 
 
+def labelled_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool) -> list[list[str]]:
+    """For each instance, each broken constraint of labelled dependency trees in words."""
+    n, labels = z.shape[-2], z.shape[-1]
+    flat, exists = z.reshape(-1, n, n, labels), mask.reshape(-1, n, n, labels)
+    arcs = (flat != 0).any(-1).to(z.dtype)
+    rest = tree_violations(arcs, exists.any(-1), single_root=single_root, projective=projective)
+    return [_label_violations(*pair) + found for *pair, found in zip(flat, exists, rest, strict=True)]
+
+
+def _label_violations(z: Parts, exists: Mask) -> list[str]:
+    found: list[str] = []
+    chosen: dict[tuple[int, int], list[int]] = {}
+    for h, m, label in z.nonzero().tolist():
+        chosen.setdefault((h, m), []).append(label)
+        value = float(z[h, m, label])
+        if value != 1:
+            found.append(f"arc {h}->{m} with label {label} is {value:g}, not 0 or 1")
+        if not exists[h, m, label] and exists[h, m].any():  # an arc without any label is reported as an arc
+            found.append(f"label {label} of arc {h}->{m} is not in the mask")
+    several = ((arc, labels) for arc, labels in chosen.items() if len(labels) > 1)
+    return found + [f"arc {h}->{m} has {len(ls)} labels: {', '.join(map(str, ls))}" for (h, m), ls in several]
+
+
 def _tree_violations(
     z: list[list[float]], arcs: list[list[bool]], words: list[int], single_root: bool, projective: bool
 ) -> list[str]:

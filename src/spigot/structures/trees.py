@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from torch import Tensor
+import torch
+from torch import Generator, Tensor
 
 from spigot import native
+from spigot.algorithms.draws import draw_seeds
 from spigot.algorithms.tree_argmax import tree_argmax
+from spigot.algorithms.tree_draws import sample_trees
 from spigot.algorithms.tree_hull import project_tree_hull
 from spigot.algorithms.tree_kinds import TreeKind
+from spigot.algorithms.tree_ranks import k_best_trees
 from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals
 from spigot.algorithms.words import tree_arcs
-from spigot.checks import check_arcs
-from spigot.interface import AbstractMarginalStructure
+from spigot.checks import check_arcs, check_rank
+from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import HeadSimplex
 from spigot.records import HullResult
 from spigot.structures.describe import arc_mask, tree_violations
@@ -20,7 +24,7 @@ from spigot.types import Mask, Parts, Values
 
 
 @dataclass(frozen=True)
-class AbstractTrees(AbstractMarginalStructure):
+class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     """What projective and non-projective trees share: everything but whether arcs may cross."""
 
     single_root: bool = True
@@ -42,6 +46,18 @@ class AbstractTrees(AbstractMarginalStructure):
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return tree_marginals(scores, check_arcs(scores, mask), self.kind)
+
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        mask = check_arcs(scores, mask)
+        seeds = draw_seeds(samples, tuple(scores.shape[:-2]), generator, scores.device)
+        return sample_trees(scores.detach(), mask, seeds, *self.kind).movedim(-3, 0)
+
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        z, found = k_best_trees(scores.detach(), check_arcs(scores, mask), check_rank(k), *self.kind)
+        z, found = z.movedim(-3, 0), found.movedim(-1, 0)
+        return z, torch.where(z != 0, scores, 0).sum((-2, -1)).masked_fill(~found, -torch.inf)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_arcs(z, mask, "z")
@@ -67,9 +83,9 @@ class AbstractTrees(AbstractMarginalStructure):
 class ProjectiveTrees(AbstractTrees):
     r"""Dependency trees without crossing arcs, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
 
-    Position 0 is the root. The best tree by Eisner's algorithm in $O(n^3)$, sums over all trees by inside-outside.
-    Ties go to the leftmost split of each span. An unmasked score of `-inf` is worse than any finite sum, and still
-    better than an arc that does not exist.
+    Position 0 is the root. The best tree by Eisner's algorithm in $O(n^3)$, sums over all trees by inside-outside, and
+    draws from the sums over spans downwards. Ties go to the leftmost split of each span. An unmasked score of `-inf` is
+    worse than any finite sum, and still better than an arc that does not exist.
 
     Attributes:
         single_root: Whether exactly one word hangs on the root, or any number of them.
@@ -83,6 +99,8 @@ class ProjectiveTrees(AbstractTrees):
                 [0., 0., 0.]])
         >>> round(ProjectiveTrees().log_partition(torch.zeros(4, 4)).exp().item())         # over three words
         7
+        >>> ProjectiveTrees().k_best(scores, 3)[1]              # there are two trees
+        tensor([6., 3., -inf])
 
     References:
         Eisner (1996), Three new probabilistic models for dependency parsing: An exploration.
@@ -100,6 +118,13 @@ class NonProjectiveTrees(AbstractTrees):
     or many; sums over all trees by the matrix-tree theorem in $O(n^3)$, right at any scale of scores. Ties go to the
     first head.
 
+    Draws are Wilson's loop-erased walks rather than head after head from the determinant: about two steps a word where
+    the determinant costs $O(n^2)$ a word. With a single root, the word under it is drawn first, from its marginal
+    given that it is the only one; the rest is then a tree over the words that ends there. Where words insist on each
+    other a walk would loop for long. Loops, and so the number of steps, are independent of the tree that they leave:
+    after some dozens of steps a word a draw gives up, draws the head of the busiest word from its exact marginal by an
+    elimination, and walks again with that head given, without any bias.
+
     Attributes:
         single_root: Whether exactly one word hangs on the root, or any number of them.
 
@@ -111,10 +136,14 @@ class NonProjectiveTrees(AbstractTrees):
         >>> z[1, 2] = z[2, 1] = z[0, 3] = 1
         >>> NonProjectiveTrees().violations(z)
         [['cycle 1 -> 2 -> 1']]
+        >>> NonProjectiveTrees().sample(torch.zeros(2, 4, 4), samples=5).shape
+        torch.Size([5, 2, 4, 4])
 
     References:
         Chu, Liu (1965); Edmonds (1967), Optimum branchings. Gabow, Tarjan (1984), Efficient algorithms for a family of
         matroid intersection problems. Koo et al. (2007), Structured prediction models via the matrix-tree theorem.
+        Wilson (1996), Generating random spanning trees more quickly than the cover time. Zmigrod, Vieira, Cotterell
+        (2021), Efficient sampling of dependency structures.
     """
 
     projective: ClassVar[bool] = False

@@ -1,0 +1,137 @@
+"""Dependency trees whose arcs carry labels."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import torch
+from torch import Generator, Tensor
+
+from spigot.algorithms.draws import draw_seeds
+from spigot.algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
+from spigot.algorithms.words import labelled_arcs
+from spigot.checks import check_labelled_arcs, check_rank
+from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.polytopes.blocks import LabelledHeadSimplex
+from spigot.structures.describe import labelled_violations
+from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
+from spigot.types import Mask, Parts, Values
+
+
+@final
+@dataclass(frozen=True)
+class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
+    r"""Dependency trees with one label on each arc, over `(*batch, n, n, labels)` indexed `[head, modifier, label]`.
+
+    Position 0 is the root. Every verb reduces to the trees: the argmax by the best label of each arc, sums by the
+    logarithm of the sum over labels, draws by a draw of the tree and then of its labels. A label of an arc may be
+    masked by itself; an arc without any label does not exist. Ties go to the first label, then as in the trees.
+
+    Its convex hull is all $p \ge 0$ whose sums over labels, $\sum_\ell p_{h \to m, \ell}$, lie in the hull of the
+    trees: a mixture of trees, the labels of each arc mixed independently of the rest. Yet projecting onto it does not
+    reduce to projecting onto the hull of the trees: what it costs to give an arc the weight $a$ is the squared distance
+    of its labels to a simplex of size $a$, and $k$ labels that share a change $\delta$ of $a$ pay $\delta^2 / k$ where
+    a bare arc pays $\delta^2$; how many share it differs from arc to arc and with $a$. So `ConvexHull` goes through
+    this argmax, round by round, exact up to its duality gap.
+
+    Attributes:
+        trees: Which trees.
+        labels: How many labels there are.
+
+    Example:
+        >>> trees = LabelledTrees(ProjectiveTrees(), labels=2)
+        >>> scores = torch.zeros(3, 3, 2)
+        >>> scores[0, 1, 1] = scores[1, 2, 0] = 1.0             # root -> 1 with label 1, 1 -> 2 with label 0
+        >>> heads, labels = trees.to_indices(trees.argmax(scores))
+        >>> heads, labels
+        (tensor([-1,  0,  1]), tensor([-1,  1,  0]))
+        >>> round(trees.log_partition(torch.zeros(4, 4, 2)).exp().item())        # seven trees, three arcs, two labels
+        56
+        >>> trees.violations(torch.zeros(3, 3, 2))
+        [['modifier 1 has 0 heads', 'modifier 2 has 0 heads', 'no word hangs on the root']]
+    """
+
+    trees: ProjectiveTrees | NonProjectiveTrees
+    labels: int
+
+    event_ndim: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.trees, ProjectiveTrees | NonProjectiveTrees):
+            raise TypeError(f"trees is {self.trees!r}; it must be ProjectiveTrees(...) or NonProjectiveTrees(...).")
+        if self.labels < 1:
+            raise ValueError(f"labels is {self.labels}; there must be one or more.")
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        return labelled_argmax(scores, self._check(scores, mask), *self.trees.kind)
+
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        z, found = k_best_labelled(scores.detach(), self._check(scores, mask), check_rank(k), *self.trees.kind)
+        z, found = z.movedim(-4, 0), found.movedim(-1, 0)
+        return z, torch.where(z != 0, scores, 0).sum((-3, -2, -1)).masked_fill(~found, -torch.inf)
+
+    def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
+        mask = self._check(scores, mask)
+        logs, _, arcs = label_sums(scores, mask, torch.is_grad_enabled() and scores.requires_grad)
+        return self.trees.log_partition(logs, arcs)
+
+    def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        mask = self._check(scores, mask)
+        logs, shares, arcs = label_sums(scores, mask, True)
+        return torch.where(mask, self.trees.marginals(logs, arcs).unsqueeze(-1) * shares, 0)
+
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        mask = self._check(scores, mask)
+        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), generator, scores.device)
+        return sample_labelled(scores.detach(), mask, seeds, *self.trees.kind).movedim(-4, 0)
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        mask = labelled_arcs(self._check(z, mask, "z"))
+        return labelled_violations(z, mask, single_root=self.trees.single_root, projective=self.trees.projective)
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        arcs = self.trees.mask(lengths, size)
+        return arcs.unsqueeze(-1).expand(*arcs.shape, self.labels).contiguous()
+
+    def everything(self, parts: Parts) -> Mask:
+        return labelled_arcs(self._check(parts, None))
+
+    @property
+    def relaxation(self) -> LabelledHeadSimplex:
+        r"""Eq. 5 with labels: the heads of each word with their labels are one simplex."""
+        return LabelledHeadSimplex()
+
+    def to_indices(self, z: Parts) -> tuple[Tensor, Tensor]:
+        """The head of each word and the label of its arc, `(*batch, n)`, -1 where z has none, as for the root.
+
+        Args:
+            z: Labelled trees, such as `argmax` gives.
+        """
+        self._check(z, None, "z")
+        chosen = z.movedim(-2, -3).flatten(-2)  # (*batch, words, heads and labels)
+        some, index = (chosen != 0).any(-1), (chosen != 0).to(torch.uint8).argmax(-1)
+        return torch.where(some, index // self.labels, -1), torch.where(some, index % self.labels, -1)
+
+    def from_indices(self, heads: Tensor, labels: Tensor, dtype: torch.dtype = torch.float32) -> Parts:
+        """The way back from `to_indices`: `(*batch, n)` heads and labels, -1 for none, to a 0/1 tensor of parts.
+
+        Example:
+            >>> trees = LabelledTrees(NonProjectiveTrees(), labels=2)
+            >>> z = trees.from_indices(torch.tensor([-1, 2, 0]), torch.tensor([-1, 0, 1]))
+            >>> z.nonzero().tolist(), trees.contains(z).item()
+            ([[0, 2, 1], [2, 1, 0]], True)
+        """
+        if heads.shape != labels.shape:
+            raise ValueError(
+                f"heads has shape {tuple(heads.shape)} and labels {tuple(labels.shape)}; they must be equal."
+            )
+        n = heads.shape[-1]
+        some = (heads >= 0) & (labels >= 0)
+        index = torch.where(some, heads * self.labels + labels, 0).unsqueeze(-1)
+        z = torch.zeros(*heads.shape, n * self.labels, dtype=dtype, device=heads.device)
+        z = z.scatter(-1, index, some.to(dtype).unsqueeze(-1))
+        return z.unflatten(-1, (n, self.labels)).movedim(-3, -2).contiguous()
+
+    def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
+        return check_labelled_arcs(parts, mask, self.labels, what)
