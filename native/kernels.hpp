@@ -45,6 +45,14 @@ struct GraphKernels {
                    const uint8_t* deterministic, T* z, int threads, FaultBox&);
 };
 
+template <class T>
+struct MatchingKernels {
+    void (*match)(const T* scores, const uint8_t* parts, int64_t batch, int64_t n, int64_t m, bool complete, T* z,
+                  uint8_t* found, int threads, FaultBox&);
+    void (*project)(const T* point, const uint8_t* mask, int64_t batch, int64_t n, int64_t m, bool complete, T* to,
+                    int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -63,6 +71,7 @@ struct Kernels {
     const Tables<BlockKernels>& blocks;
     const Tables<TreeKernels>& trees;
     const Tables<GraphKernels>& graphs;
+    const Tables<MatchingKernels>& matchings;
 };
 
 // The best tables for this machine.
