@@ -113,7 +113,12 @@ def matchings(mask: Tensor, *, complete: bool) -> Tensor:
 
     With `complete`, only those that leave none of the shorter side alone; a row or a column exists if it has a part.
     """
-    n, m = mask.shape
+    return _matchings(mask.contiguous().numpy().tobytes(), mask.shape[0], mask.shape[1], complete)
+
+
+@functools.lru_cache(maxsize=4096)
+def _matchings(parts: bytes, n: int, m: int, complete: bool) -> Tensor:
+    mask = torch.frombuffer(bytearray(parts), dtype=torch.bool).reshape(n, m)
     found = [torch.zeros(n, m, dtype=torch.float64)]
     for i in range(n):
         for z in list(found):

@@ -1,11 +1,11 @@
 r"""The hull of matchings: its nearest points, and the directions inside it.
 
 The projection of v has the form $p_{ij} = \max(0, v_{ij} + a_i + t_j)$, with $a_i \le 0$ where row i may sum to less
-than one, and $t_j$ likewise. Given all $a$, each $t_j$ has a closed form, a simplex threshold. What is left is a concave
-function of $a$ alone, once differentiable and quadratic in pieces: its gradient is one less the row sums, its Hessian
-the Laplacian of a graph in which two rows are joined if a column has mass in both. Newton's method ends after a few
-steps, exactly up to rounding. It starts from the prices of the best matching, which are the answer for a large v; where
-the Laplacian is singular the function is linear, and one walks until it bends.
+than one, and $t_j$ likewise. Given all $a$, each $t_j$ has a closed form, a simplex threshold. What is left is a
+concave function of $a$ alone, once differentiable and quadratic in pieces: its gradient is one less the row sums, its
+Hessian the Laplacian of a graph in which two rows are joined if a column has mass in both. Newton's method ends after a
+few steps, exactly up to rounding. It starts from the prices of the best matching, which are the answer for a large v;
+where the Laplacian is singular the function is linear, and one walks until it bends.
 """
 
 from dataclasses import dataclass

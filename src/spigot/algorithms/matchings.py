@@ -151,14 +151,16 @@ def _search(
         return z, found
     pairs = zip(scores.double().cpu().numpy(), parts.cpu().numpy(), strict=True)
     answers = [best_matching(s, p, complete) for s, p in pairs]
-    z = np.stack([np.zeros(scores.shape[1:]) if z is None else z for z in answers]) if answers else np.zeros(scores.shape)
+    z = (
+        np.stack([np.zeros(scores.shape[1:]) if z is None else z for z in answers])
+        if answers
+        else np.zeros(scores.shape)
+    )
     found = torch.tensor([z is not None for z in answers], dtype=torch.bool, device=scores.device)
     return torch.from_numpy(z).to(scores), found
 
 
-def best_matching(
-    scores: NDArray[np.float64], parts: NDArray[np.uint8], complete: bool
-) -> NDArray[np.float64] | None:
+def best_matching(scores: NDArray[np.float64], parts: NDArray[np.uint8], complete: bool) -> NDArray[np.float64] | None:
     """One instance, through scipy; `None` if there is no complete matching."""
     chosen = parts == CHOSEN
     rows = np.flatnonzero(parts.any(1) & ~chosen.any(1))

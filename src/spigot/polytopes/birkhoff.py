@@ -35,8 +35,8 @@ class Birkhoff(AbstractPolytope):
         tensor([[0.5500, 0.4500],
                 [0.4500, 0.5500]])
         >>> Birkhoff(complete=False).project(point)
-        tensor([[0.6500, 0.3500],
-                [0.3500, 0.2000]])
+        tensor([[0.6667, 0.3333],
+                [0.3333, 0.2000]])
 
     References:
         Birkhoff (1946), Three observations on linear algebra.

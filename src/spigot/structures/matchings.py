@@ -19,9 +19,9 @@ from spigot.types import Mask, Parts, Values
 class Matchings(AbstractRankedStructure):
     r"""Rows matched to columns, each row and each column at most once.
 
-    Parts are `(*batch, n, m)`, indexed `[row, column]`; a row or a column exists if it has a part that does. A *complete*
-    matching leaves none of the shorter side alone: with as many rows as columns it is a permutation. Otherwise a pair
-    that gains nothing is left out.
+    Parts are `(*batch, n, m)`, indexed `[row, column]`; a row or a column exists if it has a part that does. A
+    *complete* matching leaves none of the shorter side alone: with as many rows as columns it is a permutation.
+    Otherwise a pair that gains nothing is left out.
 
     The argmax is an assignment problem, solved by the algorithm of Jonker and Volgenant, and the k best follow from it
     by Murty's partition. The relaxation is the convex hull itself, the Birkhoff polytope. Sums over matchings are
@@ -67,7 +67,8 @@ class Matchings(AbstractRankedStructure):
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 2, "z")
         shape = (z.shape[:-2].numel(), *z.shape[-2:])
-        return [self._violations(values, exists) for values, exists in zip(z.reshape(shape), mask.reshape(shape))]
+        pairs = zip(z.reshape(shape), mask.reshape(shape), strict=True)
+        return [self._violations(values, exists) for values, exists in pairs]
 
     def mask(
         self, lengths: Tensor, size: int | tuple[int, int] | None = None, *, columns: Tensor | None = None
