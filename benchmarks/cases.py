@@ -9,6 +9,7 @@ from torch import Tensor
 
 import spigot
 from benchmarks import peers
+from benchmarks.matchings import matchings
 from benchmarks.parsing import parsing
 from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
@@ -198,6 +199,7 @@ CASES = {
     "hulls": hulls,
     "layer": layer,
     "graphs": graphs,
+    "matchings": matchings,
     "threads": second_thread,
     "reference": reference,
     "training": all_of_training,

@@ -129,6 +129,7 @@ def test_tangents_are_those_of_the_members(case: PolytopeCase) -> None:
     complete = isinstance(case.polytope, Birkhoff) and case.polytope.complete
     direction, mask = case.draw(71, 30)
     ours = case.polytope.tangent(direction, mask)
+    assert ours is not None
     assert not ours[~mask].any()
     theirs = along_differences(torch.where(mask, direction, 0), mask, Matchings(complete))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)
