@@ -10,6 +10,7 @@ from torch import Tensor
 import spigot
 from benchmarks import peers
 from benchmarks.chains import chains
+from benchmarks.matchings import matchings
 from benchmarks.parsing import parsing
 from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
@@ -201,6 +202,7 @@ CASES = {
     "layer": layer,
     "graphs": graphs,
     "chains": chains,
+    "matchings": matchings,
     "threads": second_thread,
     "reference": reference,
     "tree-verbs": tree_verbs,

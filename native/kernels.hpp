@@ -78,6 +78,14 @@ struct DrawKernels {
                        T* share, uint8_t* arcs, int threads, FaultBox&);
 };
 
+template <class T>
+struct MatchingKernels {
+    void (*match)(const T* scores, const uint8_t* parts, int64_t batch, int64_t n, int64_t m, bool complete, T* z,
+                  uint8_t* found, int threads, FaultBox&);
+    void (*project)(const T* point, const uint8_t* mask, int64_t batch, int64_t n, int64_t m, bool complete, T* to,
+                    int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -98,6 +106,7 @@ struct Kernels {
     const Tables<GraphKernels>& graphs;
     const Tables<ChainKernels>& chains;
     const Tables<DrawKernels>& draws;
+    const Tables<MatchingKernels>& matchings;
 };
 
 // The best tables for this machine.

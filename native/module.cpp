@@ -12,6 +12,7 @@ NB_MODULE(_native, m) {
     bind_chains(m);
     bind_draws(m);
     bind_graphs(m);
+    bind_matchings(m);
     bind_tagger(m);
     bind_trees(m);
 }

@@ -142,6 +142,30 @@ def chains(mask: Tensor) -> Tensor:
     return z
 
 
+def matchings(mask: Tensor, *, complete: bool) -> Tensor:
+    """All sets of parts `[row, column]` that use each row and each column at most once.
+
+    With `complete`, only those that leave none of the shorter side alone; a row or a column exists if it has a part.
+    """
+    return _matchings(mask.contiguous().numpy().tobytes(), mask.shape[0], mask.shape[1], complete)
+
+
+@functools.lru_cache(maxsize=4096)
+def _matchings(parts: bytes, n: int, m: int, complete: bool) -> Tensor:
+    mask = torch.frombuffer(bytearray(parts), dtype=torch.bool).reshape(n, m)
+    found = [torch.zeros(n, m, dtype=torch.float64)]
+    for i in range(n):
+        for z in list(found):
+            for j in mask[i].nonzero().flatten().tolist():
+                if not z[:, j].any():
+                    longer = z.clone()
+                    longer[i, j] = 1
+                    found.append(longer)
+    size = min(int(mask.any(1).sum()), int(mask.any(0).sum()))
+    kept = [z for z in found if not complete or int(z.sum()) == size]
+    return torch.stack(kept) if kept else torch.zeros(0, n, m, dtype=torch.float64)
+
+
 def subsets(mask: Tensor) -> Tensor:
     """All 0/1 tensors inside the mask: the vertices of the box, and the raw material of a definition."""
     z = torch.zeros(2 ** int(mask.sum()), *mask.shape, dtype=torch.float64)

@@ -259,6 +259,22 @@ def _graph_case(name: str, deterministic: tuple[int, ...]) -> StructureCase:
     return StructureCase(name, (3, 3, 3), lambda g: graph_mask(g, 3, 2), members, structure=structure)
 
 
+def matching_mask(generator: Generator, n: int, m: int, complete: bool) -> Tensor:
+    """Rows, columns and parts missing at random; now and then all; but a matching must remain."""
+    while True:
+        mask = coin(generator, n, m, p=0.85) & coin(generator, n, 1, p=0.9) & coin(generator, 1, m, p=0.9)
+        mask = mask & bool(coin(generator, 1, p=0.95))
+        if len(brute.matchings(mask, complete=complete)):
+            return mask
+
+
+def _matching_case(name: str, n: int, m: int, *, complete: bool = True) -> StructureCase:
+    members = functools.partial(brute.matchings, complete=complete)
+    structure = spigot.Matchings(complete)
+    draw = functools.partial(matching_mask, n=n, m=m, complete=complete)
+    return StructureCase(name, (n, m), draw, members, structure=structure, variable=False)
+
+
 INTERVALS = torch.tensor([[1.0, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 1, 1]]), torch.tensor([1.0, 2, 1])
 """Rows of consecutive ones: totally unimodular, so that the relaxation has no fractional vertices."""
 
@@ -308,13 +324,19 @@ STRUCTURES: list[StructureCase] = [
     StructureCase(
         "Chains", (3, 4, 3), lambda g: chain_mask(g, 3, 3), brute.chains, structure=spigot.Chains(3), growing=1
     ),
+    _matching_case("Matchings", 4, 4),
+    _matching_case("Matchings-wide", 3, 4),
+    _matching_case("Matchings-tall", 4, 2),
+    _matching_case("Matchings-partial", 3, 3, complete=False),
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
 ]
 
 
-HULLS = [case for case in STRUCTURES if case.name not in ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram")]
+_NO_HULLS = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", "Matchings-tall")
+
+HULLS = [case for case in STRUCTURES if case.name not in _NO_HULLS]
 """Structures to take the convex hull of; the others differ from one of these only in ways a hull does not see."""
 
 
@@ -352,6 +374,11 @@ POLYTOPES: list[PolytopeCase] = [
         intervals,
         polytope=spigot.LinearPolytope(*INTERVALS),
         exact=False,
+    ),
+    *(
+        PolytopeCase(f"Birkhoff-{case}", case.parts, case.draw_mask, case.vertices, polytope=case.structure.relaxation)
+        for case in STRUCTURES
+        if isinstance(case.structure, spigot.Matchings)
     ),
     *map(_hull_case, HULLS),
 ]

@@ -108,9 +108,9 @@ def headless_error(index: int, batch: tuple[int, ...], word: int) -> NoStructure
     )
 
 
-def impossible_error(index: int, batch: tuple[int, ...], structure: str) -> NoStructureError:
+def impossible_error(index: int, batch: tuple[int, ...], structure: str, parts: str = "arcs") -> NoStructureError:
     """A mask that leaves no structure although every word has a head."""
-    return NoStructureError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more arcs.")
+    return NoStructureError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more {parts}.")
 
 
 def infinite_error(index: int, batch: tuple[int, ...], what: str = "points") -> ValueError:

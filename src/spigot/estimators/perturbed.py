@@ -115,7 +115,7 @@ class IMLE(AbstractSurrogate):
         _check_strength(self.strength)
         if not 0 <= self.temperature < math.inf:
             raise ValueError(f"temperature is {self.temperature}; it must be a finite number, or 0 for no noise.")
-        _check_sampling(self.samples, self.seed)
+        check_sampling(self.samples, self.seed)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         if not learns(scores):
@@ -190,7 +190,7 @@ class Perturbed(AbstractSurrogate):
                 f"temperature is {self.temperature}; the gradient comes from the noise, so it must be a positive "
                 "number. BlackBox works without noise."
             )
-        _check_sampling(self.samples, self.seed)
+        check_sampling(self.samples, self.seed)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         noise = gaussian(scores, mask, structure.event_ndim, self.seed, self.samples)
@@ -211,7 +211,8 @@ def _check_strength(strength: float) -> None:
         raise ValueError(f"strength is {strength}; it is a step and a divisor, so it must be a positive number.")
 
 
-def _check_sampling(samples: int, seed: int) -> None:
+def check_sampling(samples: int, seed: int) -> None:
+    """Refuse numbers of draws, and seeds, that are none."""
     if not isinstance(samples, int) or samples < 1:
         raise ValueError(f"samples is {samples!r}; it must be a whole number, 1 or more.")
     if not isinstance(seed, int) or not 0 <= seed < 2**63:

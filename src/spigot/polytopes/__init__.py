@@ -1,5 +1,6 @@
 """Convex sets, and their nearest points."""
 
+from spigot.polytopes.birkhoff import Birkhoff
 from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, LabelledHeadSimplex, Simplex
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
@@ -7,6 +8,7 @@ from spigot.polytopes.linear import LinearPolytope
 
 __all__ = [
     "ArcLabel",
+    "Birkhoff",
     "Box",
     "ChainSimplex",
     "ConvexHull",

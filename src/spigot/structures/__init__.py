@@ -5,12 +5,14 @@ from spigot.structures.choice import OneOf
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
+from spigot.structures.matchings import Matchings
 from spigot.structures.oracle import Oracle
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
     "Chains",
     "LabelledTrees",
+    "Matchings",
     "NonProjectiveTrees",
     "OneOf",
     "Oracle",
