@@ -11,5 +11,6 @@ NB_MODULE(_native, m) {
     bind_blocks(m);
     bind_trees(m);
     bind_graphs(m);
+    bind_spans(m);
     bind_tagger(m);
 }

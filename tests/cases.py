@@ -6,6 +6,7 @@ from `tests.brute` and never from the library.
 
 import functools
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -64,11 +65,13 @@ class Case:
 
 @dataclass(frozen=True)
 class StructureCase(Case):
-    """A structure. `variable`: it comes in any size, by lengths; `integral`: its members are 0/1."""
+    """A structure. `variable`: it comes in any size, by lengths; `integral`: its members are 0/1; `rooted`: of
+    its positions, if they have two axes, the first is a root and not a word."""
 
     structure: AbstractStructure = field(kw_only=True)
     variable: bool = field(default=True, kw_only=True)
     integral: bool = field(default=True, kw_only=True)
+    rooted: bool = field(default=True, kw_only=True)
 
     @property
     def marginal(self) -> AbstractMarginalStructure | None:
@@ -192,6 +195,37 @@ def _graph_case(name: str, deterministic: tuple[int, ...]) -> StructureCase:
     return StructureCase(name, (3, 3, 3), lambda g: graph_mask(g, 3, 2), members, structure=structure)
 
 
+def span_mask(generator: Generator, n: int, labels: int) -> Tensor:
+    """A sentence of 0 to n words with most of its labelled spans, at least one tree among them."""
+    words = int(torch.randint(n + 1, (), generator=generator))
+    while True:
+        mask = torch.rand(n, n, labels, generator=generator) < 0.85
+        mask[words:] = False
+        mask[:, words:] = False
+        mask &= torch.ones(n, n).triu().bool().unsqueeze(-1)
+        kept = int(mask.any(-1).diagonal().sum()) == words
+        if kept and len(brute.span_trees(mask)):
+            return mask
+
+
+def span_labels(mask: Tensor) -> Tensor:
+    """The vertices of `SpanSimplex`: one label of each word and of the sentence, at most one of other spans."""
+    n = mask.shape[0]
+    words = int(mask.any(-1).diagonal().sum())
+    choices = []
+    for i in range(n):
+        for j in range(n):
+            labels = mask[i, j].nonzero()[:, 0].tolist()
+            needed = words and (i == j < words or (i, j) == (0, words - 1))
+            if labels:
+                choices.append([(i, j, l) for l in labels] + ([] if needed else [None]))
+    z = torch.zeros(math.prod(map(len, choices)), *mask.shape, dtype=torch.float64)
+    for row, parts in enumerate(itertools.product(*choices)):
+        for part in filter(None, parts):
+            z[(row, *part)] = 1
+    return z
+
+
 INTERVALS = torch.tensor([[1.0, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 1, 1]]), torch.tensor([1.0, 2, 1])
 """Rows of consecutive ones: totally unimodular, so that the relaxation has no fractional vertices."""
 
@@ -236,6 +270,14 @@ STRUCTURES: list[StructureCase] = [
     _graph_case("SemanticGraphs", ()),
     _graph_case("SemanticGraphs-one", (1,)),
     _graph_case("SemanticGraphs-all", (0, 1)),
+    StructureCase(
+        "ConstituencyTrees",
+        (4, 4, 2),
+        lambda g: span_mask(g, 4, 2),
+        brute.span_trees,
+        structure=spigot.ConstituencyTrees(labels=2),
+        rooted=False,
+    ),
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
@@ -265,6 +307,7 @@ POLYTOPES: list[PolytopeCase] = [
         polytope=spigot.ArcLabel(sequential=True),
         euclidean=False,
     ),
+    PolytopeCase("SpanSimplex", (3, 3, 2), lambda g: span_mask(g, 3, 2), span_labels, polytope=spigot.SpanSimplex()),
     PolytopeCase(
         "LinearPolytope",
         (5,),

@@ -1,12 +1,14 @@
 """Finite sets of 0/1 structures, and their best members."""
 
 from spigot.structures.choice import OneOf
+from spigot.structures.constituents import ConstituencyTrees
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.oracle import Oracle
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
+    "ConstituencyTrees",
     "NonProjectiveTrees",
     "OneOf",
     "Oracle",

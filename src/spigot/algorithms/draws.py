@@ -1,0 +1,44 @@
+"""Randomness for draws: seeds from a generator, and numbers from seeds.
+
+A draw is a function of its seed, whatever the device, the threads and the other instances. Kernels and plain torch
+expand a seed by the same counter and hash (SplitMix64), in their own order.
+"""
+
+import torch
+from torch import Generator, Tensor
+
+_GOLDEN = 0x9E3779B97F4A7C15 - 2**64
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
+
+
+def draw_seeds(samples: int, batch: tuple[int, ...], generator: Generator | None, device: torch.device) -> Tensor:
+    """A seed for each draw of each instance, `(*batch, samples)`; the generator moves on by as many, no matter what."""
+    if samples < 0:
+        raise ValueError(f"samples is {samples}; it counts draws and cannot be negative.")
+    where = device if generator is None else generator.device
+    seeds = torch.randint(-(2**63), 2**63 - 1, (samples, *batch), generator=generator, device=where)
+    return seeds.to(device).movedim(0, -1)
+
+
+def uniform(seeds: Tensor, index: Tensor | int) -> Tensor:
+    """The numbers of seeds at these places of their streams, in float64 and strictly between 0 and 1.
+
+    Example:
+        >>> uniform(torch.tensor([7, 8]), torch.tensor([0, 0])).round(decimals=3)
+        tensor([0.3900, 0.3690], dtype=torch.float64)
+    """
+    x = seeds + (index + 1) * _GOLDEN  # int64 wraps around, which is what is meant
+    x = (x ^ _shift(x, 30)) * _FIRST
+    x = (x ^ _shift(x, 27)) * _SECOND
+    x = x ^ _shift(x, 31)
+    return (_shift(x, 11).double() + 0.5) * 2.0**-53
+
+
+def gumbel(seeds: Tensor, index: Tensor) -> Tensor:
+    """Gumbel noise: the largest of scores plus noise is a draw from their softmax."""
+    return -(-uniform(seeds, index).log()).log()
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    """To the right, zeros from the left."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
