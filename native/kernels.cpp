@@ -13,11 +13,12 @@ extern const Tables<GraphKernels> graph_kernels;
 extern const Tables<ChainKernels> chain_kernels;
 extern const Tables<DrawKernels> draw_kernels;
 extern const Tables<MatchingKernels> matching_kernels;
+extern const Tables<SpanKernels> span_kernels;
 
 // Constants, so that loading the library runs no instruction of this set.
 extern const Kernels kernels;
 const Kernels kernels = {
-    SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels, draw_kernels, matching_kernels,
+    SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels, draw_kernels, matching_kernels, span_kernels,
 };
 
 }  // namespace SPIGOT_ARCH

@@ -86,6 +86,28 @@ struct MatchingKernels {
                     int threads, FaultBox&);
 };
 
+// Span scores (batch, n, n, labels), indexed [first, last, label]; parts below the diagonal never exist.
+template <class T>
+struct SpanBatch {
+    const T* scores;
+    const uint8_t* mask;
+    int64_t batch, n, labels;
+
+    int64_t size() const { return n * n * labels; }
+    double steps() const { return static_cast<double>(batch) * n * n * (0.2 * n + labels); }
+    int64_t at(int64_t first, int64_t last) const { return (first * n + last) * labels; }
+};
+
+// Binary trees over labelled spans.
+template <class T>
+struct SpanKernels {
+    void (*argmax)(const SpanBatch<T>&, T* z, int threads, FaultBox&);
+    void (*sums)(const SpanBatch<T>&, T* log_partition, T* marginals, int threads, FaultBox&);
+    void (*hessian)(const SpanBatch<T>&, const T* direction, T* to, int threads, FaultBox&);
+    void (*sample)(const SpanBatch<T>&, const int64_t* seeds, int64_t samples, T* z, int threads, FaultBox&);
+    void (*k_best)(const SpanBatch<T>&, int64_t k, T* z, int64_t* found, int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -107,6 +129,7 @@ struct Kernels {
     const Tables<ChainKernels>& chains;
     const Tables<DrawKernels>& draws;
     const Tables<MatchingKernels>& matchings;
+    const Tables<SpanKernels>& spans;
 };
 
 // The best tables for this machine.

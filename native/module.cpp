@@ -13,6 +13,7 @@ NB_MODULE(_native, m) {
     bind_draws(m);
     bind_graphs(m);
     bind_matchings(m);
+    bind_spans(m);
     bind_tagger(m);
     bind_trees(m);
 }

@@ -166,6 +166,30 @@ def _matchings(parts: bytes, n: int, m: int, complete: bool) -> Tensor:
     return torch.stack(kept) if kept else torch.zeros(0, n, m, dtype=torch.float64)
 
 
+def span_trees(mask: Tensor) -> Tensor:
+    """All binary trees over labelled spans `[first, last, label]`: a sentence is halved until words are left.
+
+    Words go up to the last that may have a label.
+    """
+    allowed = mask.tolist()
+    alone = [any(allowed[i][i]) for i in range(len(allowed))]
+    words = max((i + 1 for i in range(len(alone)) if alone[i]), default=0)
+
+    def trees(i: int, j: int) -> Iterator[list[tuple[int, int, int]]]:
+        halves = [[]] if i == j else [a + b for k in range(i, j) for a in trees(i, k) for b in trees(k + 1, j)]
+        for below in halves:
+            for l, there in enumerate(allowed[i][j]):
+                if there:
+                    yield [(i, j, l), *below]
+
+    members = list(trees(0, words - 1)) if words else [[]]
+    z = torch.zeros(len(members), *mask.shape, dtype=torch.float64)
+    for row, spans in enumerate(members):
+        for part in spans:
+            z[(row, *part)] = 1
+    return z
+
+
 def subsets(mask: Tensor) -> Tensor:
     """All 0/1 tensors inside the mask: the vertices of the box, and the raw material of a definition."""
     z = torch.zeros(2 ** int(mask.sum()), *mask.shape, dtype=torch.float64)

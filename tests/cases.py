@@ -67,19 +67,19 @@ class Case:
 class StructureCase(Case):
     """A structure. `variable`: it comes in any size, by lengths; `integral`: its members are 0/1.
 
-    `growing`: how many of the part axes grow with the length; if two do, their first entry is a root.
+    `growing`: how many of the part axes grow with the length; `rooted`: if two do, their first entry is a root.
     """
 
     structure: AbstractStructure = field(kw_only=True)
     variable: bool = field(default=True, kw_only=True)
     integral: bool = field(default=True, kw_only=True)
     growing: int | None = field(default=None, kw_only=True)
+    rooted: bool = field(default=True, kw_only=True)
 
     @property
     def axes(self) -> int:
         """How many of the part axes grow with the length."""
         return min(len(self.parts), 2) if self.growing is None else self.growing
-
     @property
     def marginal(self) -> AbstractMarginalStructure | None:
         """The structure, if its partition function is tractable."""
@@ -273,6 +273,35 @@ def _matching_case(name: str, n: int, m: int, *, complete: bool = True) -> Struc
     structure = spigot.Matchings(complete)
     draw = functools.partial(matching_mask, n=n, m=m, complete=complete)
     return StructureCase(name, (n, m), draw, members, structure=structure, variable=False)
+def span_mask(generator: Generator, n: int, labels: int) -> Tensor:
+    """A sentence of 0 to n words with most of its labelled spans, at least one tree among them."""
+    words = int(torch.randint(n + 1, (), generator=generator))
+    while True:
+        mask = torch.rand(n, n, labels, generator=generator) < 0.85
+        mask[words:] = False
+        mask[:, words:] = False
+        mask &= torch.ones(n, n).triu().bool().unsqueeze(-1)
+        kept = int(mask.any(-1).diagonal().sum()) == words
+        if kept and len(brute.span_trees(mask)):
+            return mask
+
+
+def span_labels(mask: Tensor) -> Tensor:
+    """The vertices of `SpanSimplex`: one label of each word and of the sentence, at most one of other spans."""
+    n = mask.shape[0]
+    words = int(mask.any(-1).diagonal().sum())
+    choices = []
+    for i in range(n):
+        for j in range(n):
+            labels = mask[i, j].nonzero()[:, 0].tolist()
+            needed = words and (i == j < words or (i, j) == (0, words - 1))
+            if labels:
+                choices.append([(i, j, l) for l in labels] + ([] if needed else [None]))
+    z = torch.zeros(math.prod(map(len, choices)), *mask.shape, dtype=torch.float64)
+    for row, parts in enumerate(itertools.product(*choices)):
+        for part in filter(None, parts):
+            z[(row, *part)] = 1
+    return z
 
 
 INTERVALS = torch.tensor([[1.0, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 1, 1]]), torch.tensor([1.0, 2, 1])
@@ -328,6 +357,13 @@ STRUCTURES: list[StructureCase] = [
     _matching_case("Matchings-wide", 3, 4),
     _matching_case("Matchings-tall", 4, 2),
     _matching_case("Matchings-partial", 3, 3, complete=False),
+        "ConstituencyTrees",
+        (4, 4, 2),
+        lambda g: span_mask(g, 4, 2),
+        brute.span_trees,
+        structure=spigot.ConstituencyTrees(labels=2),
+        rooted=False,
+    ),
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
@@ -367,6 +403,7 @@ POLYTOPES: list[PolytopeCase] = [
         polytope=spigot.ArcLabel(sequential=True),
         euclidean=False,
     ),
+    PolytopeCase("SpanSimplex", (3, 3, 2), lambda g: span_mask(g, 3, 2), span_labels, polytope=spigot.SpanSimplex()),
     PolytopeCase(
         "LinearPolytope",
         (5,),

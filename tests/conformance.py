@@ -109,7 +109,7 @@ def an_omitted_mask_is_everything(case: StructureCase, dtype: torch.dtype) -> No
         mu = case.marginal.marginals(scores, everything)
         torch.testing.assert_close(case.marginal.marginals(impossible), mu, rtol=0, atol=close(dtype))
     if case.variable:
-        words = case.parts[0] - (case.axes > 1)
+        words = case.parts[0] - (case.rooted and case.axes > 1)
         assert torch.equal(everything, case.structure.mask(torch.full((4,), words)))
 
 

@@ -63,6 +63,15 @@ def check_rank(k: int) -> int:
     return k
 
 
+def check_spans(spans: Tensor, mask: Tensor | None, what: str = "scores", labels: int | None = None) -> Tensor:
+    """As `check_parts`, for `(*batch, n, n, labels)` indexed `[first, last, label]`."""
+    mask = check_parts(spans, mask, 3, what)
+    if spans.shape[-3] != spans.shape[-2] or labels not in (None, spans.shape[-1]):
+        wanted = "labels" if labels is None else labels
+        raise ValueError(f"{what} has shape {tuple(spans.shape)}; span {what} must be (*batch, n, n, {wanted}).")
+    return mask
+
+
 def instance_name(index: int, batch: tuple[int, ...]) -> str:
     """The instance with this flat index, in the words of the caller's batch axes."""
     if not batch:

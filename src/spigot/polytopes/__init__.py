@@ -5,6 +5,7 @@ from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, LabelledHeadSimp
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
 from spigot.polytopes.linear import LinearPolytope
+from spigot.polytopes.spans import SpanSimplex
 
 __all__ = [
     "ArcLabel",
@@ -17,5 +18,6 @@ __all__ = [
     "LabelledHeadSimplex",
     "LinearPolytope",
     "Simplex",
+    "SpanSimplex",
     "Support",
 ]

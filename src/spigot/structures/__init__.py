@@ -2,6 +2,7 @@
 
 from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
+from spigot.structures.constituents import ConstituencyTrees
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
@@ -11,6 +12,7 @@ from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
     "Chains",
+    "ConstituencyTrees",
     "LabelledTrees",
     "Matchings",
     "NonProjectiveTrees",
