@@ -80,6 +80,7 @@ class StructureCase(Case):
     def axes(self) -> int:
         """How many of the part axes grow with the length."""
         return min(len(self.parts), 2) if self.growing is None else self.growing
+
     @property
     def marginal(self) -> AbstractMarginalStructure | None:
         """The structure, if its partition function is tractable."""
@@ -273,6 +274,8 @@ def _matching_case(name: str, n: int, m: int, *, complete: bool = True) -> Struc
     structure = spigot.Matchings(complete)
     draw = functools.partial(matching_mask, n=n, m=m, complete=complete)
     return StructureCase(name, (n, m), draw, members, structure=structure, variable=False)
+
+
 def span_mask(generator: Generator, n: int, labels: int) -> Tensor:
     """A sentence of 0 to n words with most of its labelled spans, at least one tree among them."""
     words = int(torch.randint(n + 1, (), generator=generator))
@@ -357,6 +360,7 @@ STRUCTURES: list[StructureCase] = [
     _matching_case("Matchings-wide", 3, 4),
     _matching_case("Matchings-tall", 4, 2),
     _matching_case("Matchings-partial", 3, 3, complete=False),
+    StructureCase(
         "ConstituencyTrees",
         (4, 4, 2),
         lambda g: span_mask(g, 4, 2),
