@@ -56,7 +56,10 @@ bool fill_forward(const ChainView<T>& view, const ChainReader<T>& reader, const 
                 return choose(here, score, spread(minus_infinity<double>));
             };
             V top[N], sum[N];
-            for (int v = 0; v < N; ++v) top[v] = spread(t ? minus_infinity<double> : 0.0), sum[v] = spread(t ? 0.0 : 1.0);
+            for (int v = 0; v < N; ++v) {
+                top[v] = spread(t ? minus_infinity<double> : 0.0);
+                sum[v] = spread(t ? 0.0 : 1.0);
+            }
             for (int64_t i = 0; t && i < k; ++i)
                 for (int v = 0; v < N; ++v) {
                     const V term = part(1 + i, v) + before[i];
