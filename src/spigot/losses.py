@@ -151,7 +151,7 @@ def sparsemap_loss(scores: Parts, gold: Parts, structure: AbstractStructure, *, 
         tensor(0.)
 
     References:
-        Niculae, Martins, Blondel, Cardie (2018), SparseMAP: Differentiable sparse structured inference, §5.
+        Niculae, Martins, Blondel, Cardie (2018), SparseMAP: Differentiable sparse structured inference.
         Blondel, Martins, Niculae (2020), Learning with Fenchel-Young losses.
     """
     mask, gold = _check(scores, gold, structure, mask)
@@ -209,7 +209,7 @@ def fenchel_young(
         tensor(0.)
 
     References:
-        Berthet, Blondel, Teboul, Cuturi, Vert, Bach (2020), Learning with differentiable perturbed optimizers, §4.
+        Berthet, Blondel, Teboul, Cuturi, Vert, Bach (2020), Learning with differentiable perturbed optimizers.
     """
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature is {temperature}; it must be a positive number. perceptron has no noise.")
