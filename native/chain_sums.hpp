@@ -7,6 +7,7 @@
 #pragma once
 
 #include "chain_argmax.hpp"
+#include "random.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
@@ -269,15 +270,6 @@ void chain_hessian(const ChainBatch<T>& chains, const T* direction, T* to, int t
         });
     };
     parallel_for(chains.batch, worthwhile_threads(10.0 * chains.batch * whole, threads), body);
-}
-
-// A number in [0, 1) for each step of a draw: the seed and the step, mixed (Steele, Lea, Flood 2014, SplitMix64). The
-// torch twin computes the same.
-inline double uniform(uint64_t seed, uint64_t step) {
-    uint64_t x = seed + (step + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return static_cast<double>((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
 // The first entry at which the running sum passes a part of the whole; the last with any weight if rounding gets there.

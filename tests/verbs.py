@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal, localcontext
 
+import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
@@ -202,6 +203,8 @@ def samples_have_the_shape_of_their_batch(case: StructureCase, dtype: torch.dtyp
     nothing = case.sampling.sample(scores[:0], mask[:0], 4)
     assert nothing.shape == (4, 0, 3, *case.parts)
     assert case.sampling.sample(scores, mask, 0).shape == (0, *scores.shape)
+    with pytest.raises(ValueError, match="samples is -1; it must be zero or more"):
+        case.sampling.sample(scores, mask, -1)
 
 
 def ranked_values(case: StructureCase, scores: Tensor, mask: Tensor, k: int) -> Tensor:
@@ -244,6 +247,9 @@ def the_first_of_the_k_best_is_the_argmax(case: StructureCase, dtype: torch.dtyp
         lambda s, m: ranked.k_best(s, 2, m)[0].movedim(0, s.ndim - len(case.parts)), case, dtype, len(case.parts) + 1
     )
     check_outside(lambda s, m: ranked.k_best(s, 1, m)[0][0], case, dtype)
+    assert ranked.k_best(scores, 0, mask)[0].shape == (0, *scores.shape)
+    with pytest.raises(ValueError, match="k is -1; it must be a whole number, zero or more"):
+        ranked.k_best(scores, -1, mask)
 
 
 @RANKED.check(dtypes=HALF)

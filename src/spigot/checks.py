@@ -57,9 +57,9 @@ def check_labelled_arcs(parts: Tensor, mask: Tensor | None, labels: int | None, 
 
 
 def check_rank(k: int) -> int:
-    """How many of the best are wanted: one or more."""
-    if k < 1:
-        raise ValueError(f"k is {k}; it must be one or more.")
+    """How many of the best are wanted."""
+    if not isinstance(k, int) or k < 0:
+        raise ValueError(f"k is {k!r}; it must be a whole number, zero or more.")
     return k
 
 

@@ -240,8 +240,8 @@ def test_words_for_what_is_wrong(trees: Trees) -> None:
     scores = torch.zeros(2, 4, 4)
     with pytest.raises(ValueError, match="samples is -1; it must be zero or more"):
         trees.sample(scores, None, -1)
-    with pytest.raises(ValueError, match="k is 0; it must be one or more"):
-        trees.k_best(scores, 0)
+    with pytest.raises(ValueError, match="k is -1; it must be a whole number, zero or more"):
+        trees.k_best(scores, -1)
     scores[1, 2, 3] = torch.nan
     with pytest.raises(ValueError, match=r"instance 1 are NaN at part \[2, 3\]"):
         trees.sample(scores)

@@ -22,6 +22,7 @@ from spigot.algorithms.chains import (
     within,
     write_chains,
 )
+from spigot.algorithms.draws import uniform
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan
@@ -205,23 +206,6 @@ def sample_reference(
         passed = running > (uniform(seeds, t).unsqueeze(-1) * running[..., -1:])
         states[..., t] = passed.to(torch.uint8).argmax(-1)
     return states
-
-
-def uniform(seeds: Int[Tensor, "*batch"], step: int) -> Float[Tensor, "*batch"]:
-    """A number in [0, 1) for a step of each draw: the seed and the step, mixed as the kernels mix them."""
-    x = seeds + _signed(((step + 1) * 0x9E3779B97F4A7C15) % 2**64)
-    x = (x ^ _shifted(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ _shifted(x, 27)) * _signed(0x94D049BB133111EB)
-    return _shifted(x ^ _shifted(x, 31), 11).double() * 2.0**-53
-
-
-def _shifted(x: Tensor, bits: int) -> Tensor:
-    """To the right without the sign, which int64 would drag along."""
-    return (x >> bits) & (2 ** (64 - bits) - 1)
-
-
-def _signed(x: int) -> int:
-    return x - 2**64 if x >= 2**63 else x
 
 
 batched(_checked_chains)

@@ -27,7 +27,8 @@ def uniform(seeds: Tensor, index: Tensor | int) -> Tensor:
         >>> uniform(torch.tensor([7, 8]), torch.tensor([0, 0])).round(decimals=3)
         tensor([0.3900, 0.6190], dtype=torch.float64)
     """
-    x = seeds + (index + 1) * _GOLDEN  # int64 wraps around, which is what is meant
+    place = torch.as_tensor(index, device=seeds.device)
+    x = seeds + (place + 1) * _GOLDEN  # int64 wraps around, which is what is meant
     x = (x ^ _shift(x, 30)) * _FIRST
     x = (x ^ _shift(x, 27)) * _SECOND
     x = x ^ _shift(x, 31)

@@ -149,7 +149,7 @@ def k_best_labelled(scores: Tensor, mask: Tensor, k: int, projective: bool, sing
     heads, found = k_best_heads(
         arcs.reshape(*batch, n, n), exists.any(-1).reshape(*batch, n, n), k, projective, single_root
     )
-    if len(safe) == 0 or labels == 0:
+    if len(safe) == 0 or labels == 0 or k == 0:
         return z.reshape(*batch, k, n, n, labels), found.reshape(*batch, k)
     everyone = torch.arange(len(safe), device=scores.device)[:, None, None]
     words = torch.arange(n, device=scores.device)

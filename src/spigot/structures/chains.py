@@ -10,7 +10,8 @@ from torch import Generator, Tensor
 from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
 from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
 from spigot.algorithms.chains import chain_lengths, chain_parts, part_places
-from spigot.checks import check_parts
+from spigot.algorithms.draws import draw_seeds
+from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
 from spigot.structures.describe import check_lengths
@@ -73,8 +74,7 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
         mask = self._check(scores, mask)
-        if k < 0:
-            raise ValueError(f"k is {k}; it counts chains and cannot be negative.")
+        check_rank(k)
         z, states, found = (part.movedim(scores.ndim - 3, 0) for part in chain_k_best(scores.detach(), mask, k))
         places = part_places(states, self.states)
         each = scores.flatten(-3).expand(k, *scores.shape[:-3], -1).gather(-1, places.clamp(min=0))
@@ -91,12 +91,8 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
     ) -> Parts:
         mask = self._check(scores, mask)
-        if samples < 0:
-            raise ValueError(f"samples is {samples}; it counts draws and cannot be negative.")
-        device = scores.device if generator is None else generator.device
-        shape = (samples, *scores.shape[:-3])
-        seeds = torch.randint(-(2**63), 2**63 - 1, shape, generator=generator, device=device).to(scores.device)
-        return chain_sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
+        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), generator, scores.device)
+        return chain_sample(scores.detach(), mask, seeds).movedim(scores.ndim - 3, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = chain_parts(self._check(z, mask, "z"))

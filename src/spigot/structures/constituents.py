@@ -15,7 +15,7 @@ from spigot.algorithms.spans import (
     span_parts,
     span_sample,
 )
-from spigot.checks import check_spans
+from spigot.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.spans import SpanSimplex
 from spigot.structures.describe import check_lengths
@@ -80,9 +80,7 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
         parts = self._parts(scores, mask)
-        if k < 0:
-            raise ValueError(f"k is {k}; it counts trees and cannot be negative.")
-        z, found = (x.movedim(scores.ndim - 3, 0) for x in span_k_best(scores.detach(), parts, k))
+        z, found = (x.movedim(scores.ndim - 3, 0) for x in span_k_best(scores.detach(), parts, check_rank(k)))
         values = torch.where(z != 0, scores, 0).sum((-3, -2, -1))
         return z, values.masked_fill(~found, -torch.inf)
 

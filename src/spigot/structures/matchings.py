@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.matchings import matching_argmax, matching_k_best
-from spigot.checks import check_parts
+from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure
 from spigot.polytopes.birkhoff import Birkhoff
 from spigot.structures.describe import check_lengths
@@ -56,8 +56,7 @@ class Matchings(AbstractRankedStructure):
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
         """As `AbstractRankedStructure.k_best`; each further one costs a search for each part of the one before."""
-        if not isinstance(k, int) or k < 0:
-            raise ValueError(f"k is {k!r}; it must be a whole number, 0 or more.")
+        check_rank(k)
         mask = check_parts(scores, mask, 2)
         z, exist = matching_k_best(scores.detach(), mask, k, self.complete)
         z, exist = z.movedim(-3, 0), exist.movedim(-1, 0)
