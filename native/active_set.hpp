@@ -152,8 +152,8 @@ void project_projective(HullJob<T>& job) {
             } else if (search.step(heads) && ++rounds[lane] < job.max_rounds) {
                 const int own = search.length + 1;
                 for (int i = 0; i < search.touched(); ++i) {
-                    const int arc = search.touched_arc(i);
-                    put(lane, arc / own, arc % own, search.residual(arc));
+                    const int arc = search.touched_arc(i), head = search.touched_head(i);
+                    put(lane, head, arc - head * own, search.residual(arc));
                 }
             } else {
                 job.finish(search);

@@ -21,12 +21,16 @@ public:
     Growable& operator=(const Growable&) = delete;
     T* data() { return data_; }
     T& operator[](int64_t i) { return data_[i]; }
-    void reserve(int64_t size) {
+    void reserve(int64_t size) {  // aligned for the widest vectors
         if (size <= capacity_) return;
-        capacity_ = size > 2 * capacity_ ? size : 2 * capacity_;
-        T* grown = static_cast<T*>(std::realloc(data_, sizeof(T) * capacity_));
+        const int64_t wanted = size > 2 * capacity_ ? size : 2 * capacity_;
+        const size_t bytes = (sizeof(T) * static_cast<size_t>(wanted) + 63) / 64 * 64;
+        T* grown = static_cast<T*>(std::aligned_alloc(64, bytes));
         if (!grown) throw std::bad_alloc();
+        if (capacity_) std::memcpy(grown, data_, sizeof(T) * capacity_);
+        std::free(data_);
         data_ = grown;
+        capacity_ = wanted;
     }
 
 private:
@@ -34,25 +38,28 @@ private:
     int64_t capacity_ = 0;
 };
 
-// The inner products of one row with several: it is read once.
-template <int Rows>
-inline void inner(const double* a, double* const* b, int count, double* to) {
+// The inner products of some rows with others, each read once for all of them.
+template <int Left, int Right>
+inline void inner(double* const* a, double* const* b, int count, double (&to)[Left][Right]) {
     constexpr int W = lane_count<double>;
-    Lanes<double> sums[Rows]{};
+    Lanes<double> sums[Left][Right]{};
     int i = 0;
-    for (; i + W <= count; i += W) {
-        const Lanes<double> left = load(a + i);
-        for (int r = 0; r < Rows; ++r) sums[r] += left * load(b[r] + i);
-    }
-    for (int r = 0; r < Rows; ++r) to[r] = total<double>(sums[r]);
+    for (; i + W <= count; i += W)
+        for (int l = 0; l < Left; ++l) {
+            const Lanes<double> left = load(a[l] + i);
+            for (int r = 0; r < Right; ++r) sums[l][r] += left * load(b[r] + i);
+        }
+    for (int l = 0; l < Left; ++l)
+        for (int r = 0; r < Right; ++r) to[l][r] = total<double>(sums[l][r]);
     for (; i < count; ++i)
-        for (int r = 0; r < Rows; ++r) to[r] += a[i] * b[r][i];
+        for (int l = 0; l < Left; ++l)
+            for (int r = 0; r < Right; ++r) to[l][r] += a[l][i] * b[r][i];
 }
 
 inline double inner(const double* a, const double* b, int count) {
-    double *other = const_cast<double*>(b), product;
-    inner<1>(a, &other, count, &product);
-    return product;
+    double *left = const_cast<double*>(a), *right = const_cast<double*>(b), product[1][1];
+    inner<1, 1>(&left, &right, count, product);
+    return product[0][0];
 }
 
 // The Cholesky factor L of a matrix A that gains and loses rows: lower triangular, rows contiguous. Beside it go two
@@ -77,9 +84,13 @@ public:
     // which do, and the others depend on the rest. The products of rows that join together lie beyond order().
     void join(int count, double itself, bool* joined) {
         const int before = order_;
-        int first = 0;
-        for (; first + 4 <= count; first += 4) eliminate<4>(first);
-        for (; first < count; ++first) eliminate<1>(first);
+        constexpr int tile = 32;  // rows of the factor that stay in the cache while all that join pass over them
+        for (int from = 0; from < before; from += tile) {
+            const int to = from + tile < before ? from + tile : before;
+            int first = 0;
+            for (; first + 4 <= count; first += 4) eliminate<4>(first, from, to);
+            for (; first < count; ++first) eliminate<1>(first, from, to);
+        }
         for (int c = 0; c < count; ++c) {
             double* x = row(before + c);
             double* to = row(order_);
@@ -191,16 +202,28 @@ public:
     void clear() { order_ = 0; }
 
 private:
+    // Solves for some of the rows that join, as far as rows from..to of the factor go.
     template <int Rows>
-    void eliminate(int first) {
+    void eliminate(int first, int from, int to) {
+        constexpr int Left = SPIGOT_VECTOR_BYTES == 64 ? 4 : 2;  // as many as there are registers for
         double* x[Rows];
         for (int r = 0; r < Rows; ++r) x[r] = row(order_ + first + r);
-        for (int i = 0; i < order_; ++i) {
-            const double* l = row(i);
-            double products[Rows];
-            inner<Rows>(l, x, i, products);
-            for (int r = 0; r < Rows; ++r) x[r][i] = (x[r][i] - products[r]) / l[i];
-        }
+        int i = from;
+        for (; i + Left <= to; i += Left) eliminate<Left, Rows>(i, x);
+        for (; i < to; ++i) eliminate<1, Rows>(i, x);
+    }
+    template <int Left, int Rows>
+    void eliminate(int i, double* const* x) {
+        double* l[Left];
+        for (int k = 0; k < Left; ++k) l[k] = row(i + k);
+        double products[Left][Rows];
+        inner<Left, Rows>(l, x, i, products);
+        for (int k = 0; k < Left; ++k)
+            for (int r = 0; r < Rows; ++r) {
+                double sum = x[r][i + k] - products[k][r];
+                for (int j = 0; j < k; ++j) sum -= l[k][i + j] * x[r][i + j];
+                x[r][i + k] = sum / l[k][i + k];
+            }
     }
 
     // Applies the rotations from..to to a row that moves one place to the left; returns what is carried on.
@@ -214,7 +237,7 @@ private:
     }
 
     void widen(int rows) {
-        const int wider = stride_ ? 2 * stride_ : 32;
+        const int wider = stride_ ? 2 * stride_ - 8 : 40;  // aligned, and no power of two, which caches dislike
         rows_.reserve(int64_t{rows + 1} * wider);
         for (int i = rows - 1; i > 0; --i)
             std::memmove(rows_.data() + int64_t{i} * wider, row(i), sizeof(double) * stride_);

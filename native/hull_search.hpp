@@ -1,7 +1,7 @@
 // The search for the projection of one sentence: trees, their weights and the point they make.
 //
-// A set of hundreds of trees, as a flat point needs, is costly to settle, so that several trees join it at once: a few
-// for every twenty that it has. Between the first of them and the last the search looks ahead to the point that the new
+// A set of hundreds of trees, as a flat point needs, is costly to settle, so that several trees join it at once: four
+// for every 240 that it has. Between the first of them and the last the search looks ahead to the point that the new
 // trees and the present point could make, which is cheap, and asks the oracle from there.
 #pragma once
 
@@ -30,6 +30,7 @@ public:
         ahead_.reserve(area);
         listed_.reserve(area);
         touched_.reserve(area);
+        touched_heads_.reserve(area);
         touched_count_ = count_ = fresh_ = 0;
         removals_ = 0;
         gap = 0;
@@ -51,23 +52,25 @@ public:
     double target(int64_t arc) { return target_[arc]; }
     int touched() const { return touched_count_; }
     int touched_arc(int i) { return touched_[i]; }
+    int touched_head(int i) { return touched_heads_[i]; }
 
     // Takes the oracle's tree; false when the search is over.
     bool step(const int32_t* rival) {
         if (!count_) return begin_with(rival);
         double gain = 0;
         for (int m = 1; m <= length; ++m) gain += residual(rival[m], m);
-        double scale = 1e-3;  // of the arcs that carry mass: what the others are does not touch the answer
+        double now[4] = {}, scale = 1e-3;  // of the arcs with mass: what the others are does not touch the answer
         for (int i = 0; i < touched_count_; ++i) {
             const int arc = touched_[i];
-            gain -= ahead_[arc] * residual(arc);
-            if (mu_[arc] > 0 && -target_[arc] > scale) scale = -target_[arc];
+            now[i & 3] += ahead_[arc] * residual(arc);
+            if (mu_[arc] > 0) scale = larger(scale, -target_[arc]);
         }
+        gain -= now[0] + now[1] + (now[2] + now[3]);
         if (!fresh_) gap = gain > 0 ? gain : 0;
         const bool done = gain <= tolerance_ * scale;
         if (!done && !known(rival)) {
             admit(rival);
-            if (fresh_ < count_ / 20) look_ahead();
+            if (fresh_ < (count_ < 80 ? 1 : 4 * (count_ / 240 + 1))) look_ahead();
             else settle();
             return true;
         }
@@ -80,8 +83,8 @@ public:
     void write(const int32_t* at, int64_t n, T* to) {
         std::memset(to, 0, sizeof(T) * n * n);
         for (int i = 0; i < touched_count_; ++i) {
-            const int arc = touched_[i];
-            to[at[arc / size_] * n + at[arc % size_]] = static_cast<T>(mu_[arc]);
+            const int arc = touched_[i], head = touched_heads_[i];
+            to[at[head] * n + at[arc - head * size_]] = static_cast<T>(mu_[arc]);
         }
     }
 
@@ -110,7 +113,10 @@ private:
         weights_.reserve(place + 1);
         for (int m = 1; m <= length; ++m) {
             const int arc = rival[m] * size_ + m;
-            if (!listed_[arc]) listed_[arc] = 1, touched_[touched_count_++] = arc;
+            if (listed_[arc]) continue;
+            listed_[arc] = 1;
+            touched_[touched_count_] = arc;
+            touched_heads_[touched_count_++] = rival[m];
         }
         std::memcpy(heads_.data() + int64_t{place} * size_, rival, sizeof(int32_t) * size_);
         weights_[place] = 0;
@@ -291,7 +297,7 @@ private:
     int size_ = 0, count_ = 0, fresh_ = 0, touched_count_ = 0, removals_ = 0;
     double tolerance_ = 0, norm_ = 0, along_ = 0;
     Growable<double> target_, mu_, ahead_, weights_, step_, common_, fresh_mass_, fresh_gain_, ahead_weights_;
-    Growable<int32_t> heads_, touched_;
+    Growable<int32_t> heads_, touched_, touched_heads_;
     Growable<uint8_t> listed_;
     Growable<bool> joined_;
     Factor factor_, plane_;
