@@ -106,9 +106,19 @@ def long_sentences() -> Iterator[Row]:
     trees = spigot.ProjectiveTrees()
     scores = torch.randn(8, 201, 201, generator=torch.Generator().manual_seed(0))
     yield Row("projective marginals, 8 sentences of 200 words", best(lambda: trees.marginals(scores)))
-    point = scores[:, :51, :51] * 0.01
-    hull = spigot.ConvexHull(trees)
-    yield Row("hull of a flat point (x0.01), n=50, a sentence", best(lambda: hull.project(point), least=1) / len(point))
+
+
+def flat_hulls() -> Iterator[Row]:
+    """All arcs nearly equal: hundreds of trees share the mass."""
+    scores = 0.01 * torch.randn(8, 201, 201, generator=torch.Generator().manual_seed(0))
+    point = scores[:, :51, :51].contiguous()
+    for structure in (spigot.ProjectiveTrees(), spigot.NonProjectiveTrees()):
+        hull, name = spigot.ConvexHull(structure), f"hull of {type(structure).__name__} at a flat point (x0.01)"
+        yield within(f"{name}, n=50, a sentence", best(lambda: hull.project(point), least=1) / len(point), 75.0)
+        supported = best(lambda: hull.solve(point), least=1) / len(point)
+        yield Row(f"{name}, n=50, a sentence, with its trees", supported)
+    whole = best(lambda: hull.project(scores), least=1) / len(scores)
+    yield within(f"{name}, n=200, a sentence", whole, 300.0)
 
 
 def projections() -> Iterator[Row]:
@@ -199,6 +209,7 @@ CASES = {
     "long": long_sentences,
     "projections": projections,
     "hulls": hulls,
+    "flat": flat_hulls,
     "layer": layer,
     "graphs": graphs,
     "chains": chains,

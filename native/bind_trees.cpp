@@ -23,7 +23,7 @@ void keep_support(void* context, int64_t sentence, int trees, const double* weig
 
 template <class T>
 nb::tuple hull(In<T> points, In<bool> mask, std::optional<In<T>> start, bool projective, bool single_root,
-               double tolerance, int64_t max_rounds, Out<T> to, Out<double> gap, int threads) {
+               double tolerance, int64_t max_rounds, bool support, Out<T> to, Out<double> gap, int threads) {
     const auto batch = points.shape(0), n = points.shape(1);
     FaultBox faults;
     SupportArrays arrays{std::vector<std::vector<double>>(batch),
@@ -34,8 +34,9 @@ nb::tuple hull(In<T> points, In<bool> mask, std::optional<In<T>> start, bool pro
         nb::gil_scoped_release release;
         kernels().trees.of<T>().project_hull(arcs_of<T>(points, mask), start ? start->data() : nullptr,
                                              {projective, single_root}, tolerance, max_rounds, to.data(), gap.data(),
-                                             keep_support, &arrays, threads, faults);
-        for (size_t b = 0; b < batch; ++b) {
+                                             support ? keep_support : nullptr, &arrays, threads, faults);
+        if (!support) offsets.assign(batch + 1, 0);
+        for (size_t b = 0; support && b < batch; ++b) {
             if (arrays.weights[b].empty()) {  // no words: the empty structure, whole
                 weights.push_back(1);
                 starts.push_back(static_cast<int64_t>(indices.size()));
@@ -83,7 +84,7 @@ void bind(nb::module_& m) {
         });
     });
     m.def("project_tree_hull", hull<T>, "points"_a, "mask"_a, "start"_a.none(), "projective"_a, "single_root"_a,
-          "tolerance"_a, "max_rounds"_a, "to"_a, "gap"_a, "threads"_a);
+          "tolerance"_a, "max_rounds"_a, "support"_a, "to"_a, "gap"_a, "threads"_a);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct TreeKind {
 };
 
 // Receives the support of one projection: its trees, their weights, and n heads for each tree, -1 where there is no
-// word. Called once for each sentence, from any thread.
+// word. Called once for each sentence, from any thread; null if nobody asks for it, which may be quicker.
 using HullEmit = void (*)(void* context, int64_t sentence, int trees, const double* weights, const int32_t* heads);
 
 // Products of simplices and intervals.

@@ -95,6 +95,12 @@ class AbstractStructure(Bordered, abc.ABC):
         """
         return None
 
+    def project_hull_point(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+        """As `project_hull` where nobody asks for the support, which may be left empty: for the point alone there may
+        be a quicker way.
+        """
+        return self.project_hull(point, mask, start)
+
 
 class AbstractRankedStructure(AbstractStructure):
     """A structure that knows its k best members."""

@@ -88,7 +88,7 @@ class ConvexHull(AbstractPolytope):
             start: A structure near the answer, if one is known, such as $\hat z$ in SPIGOT's backward pass. Where it
                 is not a member of the structure it is ignored.
         """
-        return self.solve(point, mask, start=start).point
+        return self._solve(point, mask, start, support=False).point
 
     def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
         # z is a vertex of the hull, and close to the answer; mps has no float64
@@ -110,13 +110,16 @@ class ConvexHull(AbstractPolytope):
 
     def solve(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> HullSolution:
         """As `project`, with the duality gap and the structures that the answer is made of."""
+        return self._solve(point, mask, start, support=True)
+
+    def _solve(self, point: Parts, mask: Mask | None, start: Parts | None, *, support: bool) -> HullSolution:
         ndim = self.structure.event_ndim
         mask = check_parts(point, mask, ndim, "point") & self.structure.everything(point)
         if start is not None and start.shape != point.shape:
             raise ValueError(
                 f"start has shape {tuple(start.shape)} and point {tuple(point.shape)}; they must be equal."
             )
-        result = solve_hull(self.structure, point, mask, start)
+        result = solve_hull(self.structure, point, mask, start, support=support)
         batch = point.shape[: point.ndim - ndim]
         return HullSolution(result.point.reshape(point.shape), result.gap.reshape(batch), result.support, ndim)
 
@@ -129,21 +132,28 @@ class ConvexHull(AbstractPolytope):
         return (inside & clean).flatten(point.ndim - ndim).all(-1)
 
 
-def solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
-    """The projections, batch axes flattened; as one operator inside a compiled graph."""
+def solve_hull(
+    structure: AbstractStructure, point: Tensor, mask: Tensor, start: Tensor | None, *, support: bool = True
+) -> HullResult:
+    """The projections, batch axes flattened; as one operator inside a compiled graph.
+
+    Without `support`, a structure that knows the point without the structures it is made of need not find them.
+    """
     if not torch.compiler.is_compiling():
         refuse_mapped(point, f"a projection onto the hull of {structure}")
-        return _solve_hull(structure, point.detach(), mask, start)
-    projected, gap, *support = _hull_operator(point, mask, start, handle_of(structure))
-    return HullResult(projected, gap, PackedSupport(*support))
+        return _solve_hull(structure, point.detach(), mask, start, support)
+    projected, gap, *packed = _hull_operator(point, mask, start, handle_of(structure), support)
+    return HullResult(projected, gap, PackedSupport(*packed))
 
 
-def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
+def _solve_hull(
+    structure: AbstractStructure, point: Tensor, mask: Tensor, start: Tensor | None, support: bool
+) -> HullResult:
     ndim = structure.event_ndim
     refuse_nan(point, mask, ndim, "points")
     refuse_infinite(point.isposinf() & mask, ndim, "points")
     mask = mask & ~point.isneginf()  # what gets nothing might as well not exist
-    own = structure.project_hull(point, mask, start)
+    own = (structure.project_hull if support else structure.project_hull_point)(point, mask, start)
     if own is not None:
         return own
     flat = (point.shape[: point.ndim - ndim].numel(), point.shape[point.ndim - ndim :].numel())
@@ -160,16 +170,16 @@ def _solve_hull(structure: AbstractStructure, point: Tensor, mask: Tensor, start
 
 @torch.library.custom_op("spigot::project_hull", mutates_args=())
 def _hull_operator(
-    point: Tensor, mask: Tensor, start: Tensor | None, handle: int
+    point: Tensor, mask: Tensor, start: Tensor | None, handle: int, support: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    projected, gap, support = _solve_hull(HOSTED[handle], point, mask, start)
+    projected, gap, packed = _solve_hull(HOSTED[handle], point, mask, start, support)
     # Compiled code relies on memory of its own, aligned as torch aligns it; views and arrays of numpy are not.
-    offsets, weights, starts, indices, values = (part.clone() for part in support)
+    offsets, weights, starts, indices, values = (part.clone() for part in packed)
     return projected.clone(), gap.clone(), offsets, weights, starts, indices, values
 
 
 @_hull_operator.register_fake
-def _(point: Tensor, mask: Tensor, start: Tensor | None, handle: int) -> tuple[Tensor, ...]:
+def _(point: Tensor, mask: Tensor, start: Tensor | None, handle: int, support: bool) -> tuple[Tensor, ...]:
     ndim = HOSTED[handle].event_ndim
     parts = point.shape[point.ndim - ndim :].numel()
     batch = point.shape[: point.ndim - ndim].numel()

@@ -72,6 +72,11 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
         return project_tree_hull(point, mask, start, self.kind) if native.available and point.numel() else None
 
+    def project_hull_point(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+        if not native.available or not point.numel():
+            return None
+        return project_tree_hull(point, mask, start, self.kind, support=False)
+
     @property
     def relaxation(self) -> HeadSimplex:
         r"""$\mathcal P_{\text{DEP}}$ (Eq. 5)."""
