@@ -54,6 +54,7 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values) {
 void bind_blocks(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_graphs(nb::module_& m);
+void bind_subsets(nb::module_& m);
 void bind_tagger(nb::module_& m);
 
 }  // namespace spigot

@@ -10,10 +10,11 @@ namespace SPIGOT_ARCH {
 extern const Tables<BlockKernels> block_kernels;
 extern const Tables<TreeKernels> tree_kernels;
 extern const Tables<GraphKernels> graph_kernels;
+extern const Tables<SubsetKernels> subset_kernels;
 
 // Constants, so that loading the library runs no instruction of this set.
 extern const Kernels kernels;
-const Kernels kernels = {SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels};
+const Kernels kernels = {SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, subset_kernels};
 
 }  // namespace SPIGOT_ARCH
 }  // namespace spigot

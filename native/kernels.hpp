@@ -45,6 +45,19 @@ struct GraphKernels {
                    const uint8_t* deterministic, T* z, int threads, FaultBox&);
 };
 
+// Rows of entries of which some number is taken, `minimum` to `maximum`; a `maximum` below zero is any number.
+template <class T>
+struct SubsetKernels {
+    void (*project)(const T* point, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
+                    T* to, int threads, FaultBox&);
+    void (*sums)(const T* scores, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
+                 T* log_partition, T* marginals, int threads, FaultBox&);
+    void (*hessian)(const T* scores, const uint8_t* mask, const T* direction, int64_t rows, int64_t width,
+                    int64_t minimum, int64_t maximum, T* to, int threads, FaultBox&);
+    void (*sample)(const T* scores, const uint8_t* mask, const int64_t* seeds, int64_t draws, int64_t rows,
+                   int64_t width, int64_t minimum, int64_t maximum, T* z, int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -63,6 +76,7 @@ struct Kernels {
     const Tables<BlockKernels>& blocks;
     const Tables<TreeKernels>& trees;
     const Tables<GraphKernels>& graphs;
+    const Tables<SubsetKernels>& subsets;
 };
 
 // The best tables for this machine.

@@ -11,5 +11,6 @@ NB_MODULE(_native, m) {
     bind_blocks(m);
     bind_trees(m);
     bind_graphs(m);
+    bind_subsets(m);
     bind_tagger(m);
 }

@@ -4,6 +4,7 @@ from spigot.structures.choice import OneOf
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.oracle import Oracle
+from spigot.structures.subsets import Subsets
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "ProjectiveTrees",
     "RelaxedProgram",
     "SemanticGraphs",
+    "Subsets",
     "ZeroOneProgram",
 ]
