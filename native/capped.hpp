@@ -170,19 +170,25 @@ private:
         const T* from = values_;
         int64_t vectors = vectors_, full = 0, inside = -1, ones = -1;
         double width = high - low;
+        bool straight = false;  // whether tau is where the line of the round before meets the goal
         for (int round = 0; round < 300; ++round) {
-            if (!(tau > low && tau < high)) tau = low + 0.5 * (high - low);
+            if (!(tau > low && tau < high)) {
+                tau = low + 0.5 * (high - low);
+                straight = false;
+                if (!(tau > low && tau < high)) break;  // neighbours
+            }
             const Sums at = tally(from, vectors, tau);
-            if (at.inside == inside && at.full + full == ones) break;  // on the same straight line as before
+            if (straight && at.inside == inside && at.full + full == ones) break;  // still on that line
             inside = at.inside, ones = at.full + full;
             const double over = at.total + double(full) - goal;
             if (inside == 0 && over == 0) return;  // a whole number of ones: any threshold here does
             (over > 0 ? low : high) = tau;
-            double next = inside ? tau + over / double(inside) : 0.5 * (low + high);
+            straight = inside > 0;
             if (round % 4 == 3) {  // a bracket that hardly shrinks is halved
-                if (high - low > 0.25 * width) next = low + 0.5 * (high - low);
+                straight = straight && high - low <= 0.25 * width;
                 width = high - low;
             }
+            const double next = straight ? tau + over / double(inside) : low + 0.5 * (high - low);
             if (next == tau) break;
             if (vectors > 4) {
                 vectors = narrow(from, vectors, low, high, full);

@@ -93,7 +93,7 @@ class EstimatorCase:
 
     def structures(self) -> list[StructureCase]:
         """The cases that have what the estimator needs."""
-        cases = HULLS if self.hull else STRUCTURES
+        cases = HULLS if self.hull else [case for case in STRUCTURES if case.name not in _LIKE_OTHERS]
         return [case for case in cases if case.marginal] if self.marginals else cases
 
     def __str__(self) -> str:
@@ -255,7 +255,10 @@ STRUCTURES: list[StructureCase] = [
 ]
 
 
-_NO_HULL = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", "Subsets-any", "Subsets-at-least-2")
+_LIKE_OTHERS = ("Subsets-at-most-2", "Subsets-any", "Subsets-at-least-2")
+"""Structures that differ from one of the others only in ways an estimator does not see."""
+
+_NO_HULL = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", *_LIKE_OTHERS)
 
 HULLS = [case for case in STRUCTURES if case.name not in _NO_HULL]
 """Structures to take the convex hull of; the others differ from one of these only in ways a hull does not see."""
