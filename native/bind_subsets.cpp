@@ -8,6 +8,12 @@ namespace {
 template <class T>
 void bind(nb::module_& m) {
     const SubsetKernels<T>& k = kernels().subsets.of<T>();
+    m.def("best_subsets", [&k](In<T> scores, In<bool> mask, int64_t minimum, int64_t maximum, Out<T> z, int threads) {
+        return run([&](FaultBox& faults) {
+            k.argmax(scores.data(), bytes(mask), scores.shape(0), scores.shape(1), minimum, maximum, z.data(), threads,
+                     faults);
+        });
+    });
     m.def("project_capped",
           [&k](In<T> point, In<bool> mask, int64_t minimum, int64_t maximum, Out<T> to, int threads) {
               return run([&](FaultBox& faults) {

@@ -48,6 +48,8 @@ struct GraphKernels {
 // Rows of entries of which some number is taken, `minimum` to `maximum`; a `maximum` below zero is any number.
 template <class T>
 struct SubsetKernels {
+    void (*argmax)(const T* scores, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
+                   T* z, int threads, FaultBox&);
     void (*project)(const T* point, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
                     T* to, int threads, FaultBox&);
     void (*sums)(const T* scores, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,

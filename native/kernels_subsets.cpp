@@ -2,6 +2,7 @@
 #include "capped.hpp"
 #include "kernels.hpp"
 #include "subsets.hpp"
+#include "top.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
@@ -9,6 +10,7 @@ namespace SPIGOT_ARCH {
 template <class T>
 constexpr SubsetKernels<T> table() {
     SubsetKernels<T> k{};
+    k.argmax = best_subsets<T>;
     k.project = project_capped<T>;
     k.sums = sum_subsets<T>;
     k.hessian = subset_hessian<T>;

@@ -49,9 +49,19 @@ void rank_subsets(const T* scores, const uint8_t* mask, int64_t rows, int64_t wi
             if (row[i] != -std::numeric_limits<T>::infinity()) order.push_back(i);
         }
         if (existing > 0 && existing < minimum) return faults.report(FAULT_IMPOSSIBLE, r, existing);
-        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
-        const int64_t n = static_cast<int64_t>(order.size());
-        const int64_t least = existing ? minimum : 0, most = maximum < 0 || maximum > n ? n : maximum;
+        const int64_t all = static_cast<int64_t>(order.size());
+        int64_t least = existing ? minimum : 0, most = maximum < 0 || maximum > all ? all : maximum;
+        if (least > most) return;  // every subset has an entry of -inf
+        // One size is best, and each size further from it is worse: with `ranks` sizes to a side there are enough. Nor
+        // can an entry be in that `ranks` better ones could replace.
+        int64_t best = 0;
+        for (int64_t i : order) best += row[i] > 0;
+        best = std::min(std::max(best, least), most);
+        least = std::max(least, best - ranks), most = std::min(most, best + ranks);
+        const int64_t n = std::min(all, most + ranks);
+        std::partial_sort(order.begin(), order.begin() + n, order.end(), [&](int64_t a, int64_t b) {
+            return row[a] > row[b] || (row[a] == row[b] && a < b);
+        });
         std::vector<State> states;
         std::vector<Place> start;
         double value = 0;

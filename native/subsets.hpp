@@ -32,16 +32,19 @@ inline double uniform(int64_t seed, int64_t place) {
 
 // The entries of one row as coins.
 class Coins {
+    static constexpr int W = lane_count<double>;
+    using V = Lanes<double>;
+
 public:
     enum Look { FINE, NOTHING, HOPELESS, FAULTY };  // no entry at all; too few of a finite score; reported
 
     template <class T>
     Look load(Scratch& scratch, const T* scores, const uint8_t* exists, int64_t row, int64_t width, int64_t least,
               int64_t most, FaultBox& faults) {
-        score_ = scratch.take<double>(width);
+        score_ = scratch.take<double>(width + W);
         place_ = scratch.take<int32_t>(width);
-        p = scratch.take<double>(width);
-        q = scratch.take<double>(width);
+        p = scratch.take<double>(width + W);
+        q = scratch.take<double>(width + W);
         int64_t existing = 0;
         n = 0;
         for (int64_t i = 0; i < width; ++i) {
@@ -66,6 +69,7 @@ public:
             return FAULTY;
         }
         if (n < least) return HOPELESS;
+        store(score_ + n, spread(minus_infinity<double>));  // coins that never show heads fill the last vector
         minimum = least;
         maximum = most < 0 || most > n ? n : most;
         tilt();
@@ -73,17 +77,33 @@ public:
     }
 
     int64_t place(int64_t i) const { return place_[i]; }
-    bool free() const { return minimum == 0 && maximum == n; }
+    // Whether the bounds change nothing, so that entries do not know of each other.
+    bool free() const { return free_; }
 
     // What j heads are worth, up to the factor that `log_factor` gives.
     double worth(int64_t j) const {
         return j < minimum || j > maximum ? 0.0 : tilted_ ? std::exp(theta() * double(j - goal_)) : 1.0;
     }
+
+    // The logarithm of prod (1 + exp(s - theta)) * exp(theta * goal). With large = max(p, q), a factor of the product is
+    // exp(max(s - theta, 0)) / large; many factors share one logarithm.
     double log_factor() const {
-        double sum = tilted_ ? theta() * double(goal_) : 0.0;
-        for (int64_t i = 0; i < n; ++i) sum += softplus((score_[i] - reference_) - shift_);
-        return sum;
+        V sum{}, product = spread(1.0);
+        double logs = 0;
+        for (int64_t i = 0; i < n; i += W) {
+            const V x = (SPIGOT_ARCH::load(score_ + i) - reference_) - shift_;
+            sum += x > 0.0 ? x : V{};
+            product *= larger(SPIGOT_ARCH::load(p + i), SPIGOT_ARCH::load(q + i));
+            if (i / W % 64 == 63 || i + W >= n) {
+                for (int lane = 0; lane < W; ++lane) logs += std::log(product[lane]);
+                product = spread(1.0);
+            }
+        }
+        return (tilted_ ? theta() * double(goal_) : 0.0) + total<double>(sum) - logs;
     }
+
+    // How far from its mean a number of heads of this variance may be: further with chance exp(-57) at most.
+    static double reach(double variance) { return 19.0 + std::sqrt(361.0 + 114.0 * variance); }
 
     int64_t n = 0, minimum = 0, maximum = 0;
     double *p = nullptr, *q = nullptr;  // heads and tails
@@ -91,73 +111,70 @@ public:
 private:
     double theta() const { return reference_ + shift_; }
 
-    // Fills p and q for theta = reference + shift and returns the expected number of heads.
-    double toss(double shift, double& variance) {
-        double mean = 0;
-        variance = 0;
+    // Fills p and q for theta = reference + shift.
+    void toss(double shift) {
+        V mean{}, variance{};
         shift_ = shift;
-        constexpr int W = lane_count<double>;
-        alignas(SPIGOT_VECTOR_BYTES) double buffer[W];
         for (int64_t i = 0; i < n; i += W) {
-            const int64_t some = n - i < W ? n - i : W;
-            for (int64_t l = 0; l < W; ++l) buffer[l] = l < some ? (score_[i + l] - reference_) - shift : 0.0;
-            const Lanes<double> x = SPIGOT_ARCH::load(buffer);
-            const Lanes<double> e = exp_nonpositive(x > 0.0 ? -x : x);
-            const Lanes<double> large = 1.0 / (1.0 + e), small = e * large;
-            const Lanes<double> heads = x > 0.0 ? large : small, tails = x > 0.0 ? small : large;
-            for (int64_t l = 0; l < some; ++l) {
-                p[i + l] = heads[l], q[i + l] = tails[l];
-                mean += heads[l], variance += heads[l] * tails[l];
-            }
+            const V x = (SPIGOT_ARCH::load(score_ + i) - reference_) - shift;
+            const V e = exp_nonpositive(x > 0.0 ? -x : x);
+            const V large = 1.0 / (1.0 + e), small = e * large;
+            const V heads = x > 0.0 ? large : small, tails = x > 0.0 ? small : large;
+            store(p + i, heads), store(q + i, tails);
+            mean += heads, variance += heads * tails;
         }
-        return mean;
+        mean_ = total<double>(mean), variance_ = total<double>(variance);
     }
 
-    // Chooses theta: zero if the expected number is within the bounds then, otherwise so that it meets the nearer one.
+    // Chooses theta: zero if the expected number is within the bounds then, otherwise so that it is near the closer one.
     void tilt() {
-        double variance;
         reference_ = 0;
         tilted_ = false;
-        if (free() || minimum < maximum) {
-            const double mean = toss(0, variance);
-            if (free() || (mean >= double(minimum) && mean <= double(maximum))) return;
-            goal_ = mean > double(maximum) ? maximum : minimum;
+        free_ = minimum == 0 && maximum == n;
+        if (free_ || minimum < maximum) {
+            toss(0);
+            const double far = reach(variance_);
+            free_ = free_ || ((minimum == 0 || mean_ - far > double(minimum)) &&
+                              (maximum == n || mean_ + far < double(maximum)));
+            if (free_ || (mean_ >= double(minimum) && mean_ <= double(maximum))) return;
+            goal_ = mean_ > double(maximum) ? maximum : minimum;
         } else {
             goal_ = minimum;
         }
         tilted_ = true;
         if (n == 0) return;
-        // Around the goal-th largest score the root is near: beyond `reach` the tails of all entries are less than one.
+        // Theta is near the goal-th largest score: so far above it all smaller ones together are less than one head.
         Scratch scratch;
         double* order = scratch.take<double>(n);
         std::memcpy(order, score_, sizeof(double) * n);
         const int64_t rank = goal_ > 0 ? goal_ - 1 : 0;
         std::nth_element(order, order + rank, order + n, [](double a, double b) { return a > b; });
         reference_ = order[rank];
-        if (goal_ == 0 || goal_ == n) {
-            toss(goal_ == 0 ? 40 : -40, variance);
-            return;
-        }
-        double low = -7 - std::log(double(n)), high = -low, shift = 0;
+        if (goal_ == 0 || goal_ == n) return toss(goal_ == 0 ? 40 : -40);
+        // Newton's steps on the log-odds of the mean, which are nearly straight where heads or tails are few.
+        const double goal = double(goal_), all = double(n);
+        double low = -7 - std::log(all), high = -low, shift = 0;
         for (int round = 0; round < 100; ++round) {
-            const double over = toss(shift, variance) - double(goal_);
-            if (std::fabs(over) < 0.01) break;
+            toss(shift);
+            const double over = mean_ - goal;
+            if (std::fabs(over) < 0.1 + 0.1 * std::sqrt(variance_)) break;
             (over > 0 ? low : high) = shift;
-            shift = variance > 0 ? shift + over / variance : high;
+            const double odds = std::log(mean_ / goal) - std::log((all - mean_) / (all - goal));
+            shift += odds * mean_ * (all - mean_) / (all * variance_);
             if (!(shift > low && shift < high) || round > 8) shift = 0.5 * (low + high);
         }
         if (minimum < maximum && (goal_ == maximum) != (theta() > 0)) {  // zero was as good
             tilted_ = false;
             reference_ = 0;
-            toss(0, variance);
+            toss(0);
         }
     }
 
     double* score_ = nullptr;
     int32_t* place_ = nullptr;
-    double reference_ = 0, shift_ = 0;
+    double reference_ = 0, shift_ = 0, mean_ = 0, variance_ = 0;
     int64_t goal_ = 0;
-    bool tilted_ = false;
+    bool tilted_ = false, free_ = false;
 };
 
 // The chances of each number of heads after i coins, for a band of numbers that moves with i. With `Slope`, also their
@@ -173,16 +190,22 @@ public:
         low_ = scratch.take<int32_t>(n_ + 1);
         high_ = scratch.take<int32_t>(n_ + 1);
         low_[0] = high_[0] = 0;
+        double all = 0, spread_all = 0;
+        for (int64_t i = 0; i < n_; ++i) all += coins.p[i], spread_all += coins.p[i] * coins.q[i];
         double mean = 0, variance = 0;
         int64_t widest = 1;
         for (int64_t i = 1; i <= n_; ++i) {
             mean += coins.p[i - 1];
             variance += coins.p[i - 1] * coins.q[i - 1];
-            const double reach = 19.0 + std::sqrt(361.0 + 114.0 * variance);  // exp(-57)
-            const int64_t least = std::max<int64_t>(coins.minimum - (n_ - i), int64_t(std::floor(mean - reach)));
-            const int64_t most = std::min<int64_t>(coins.maximum, int64_t(std::ceil(mean + reach)));
-            low_[i] = static_cast<int32_t>(std::max<int64_t>(low_[i - 1], least));
-            high_[i] = static_cast<int32_t>(std::min<int64_t>(high_[i - 1] + 1, most));
+            // Numbers that these coins come to, and from which the others come to within the bounds.
+            const double so_far = Coins::reach(variance);
+            const double rest = Coins::reach(spread_all > variance ? spread_all - variance : 0.0);
+            const double least = std::max(mean - so_far, double(coins.minimum) - (all - mean) - rest);
+            const double most = std::min(mean + so_far, double(coins.maximum) - (all - mean) + rest);
+            const int64_t bottom = std::max<int64_t>(coins.minimum - (n_ - i), int64_t(std::floor(least)));
+            const int64_t top = std::min<int64_t>(coins.maximum, int64_t(std::ceil(most)));
+            low_[i] = static_cast<int32_t>(std::min<int64_t>(low_[i - 1] + 1, std::max<int64_t>(low_[i - 1], bottom)));
+            high_[i] = static_cast<int32_t>(std::min<int64_t>(high_[i - 1] + 1, top));
             widest = std::max<int64_t>(widest, high_[i] - low_[i] + 1);
         }
         stride_ = widest + 3 * W;

@@ -22,6 +22,13 @@ def best_subset(scores: Tensor, mask: Tensor, minimum: int, maximum: int) -> Ten
         minimum: The least size.
         maximum: The largest; any if negative.
     """
+    if native.serves(scores):
+        flat = flatten(scores, 1)
+        chosen = torch.empty_like(flat)
+        threads = torch.get_num_threads()
+        fault = native.kernels.best_subsets(flat, flatten(mask, 1), minimum, maximum, chosen, threads)
+        raise_subset_fault(fault, scores, minimum)
+        return chosen.reshape(scores.shape)
     refuse_nan(scores, mask, 1)
     refuse_too_few(mask, minimum)
     k = scores.shape[-1]
