@@ -148,7 +148,9 @@ def project_subset_hull(point: Tensor, mask: Tensor, minimum: int, maximum: int)
     step = here & ~(final & snapped)
     order = offset.masked_fill(~step, torch.inf).argsort(dim=-1, stable=True)
     steps = step.sum(-1)
-    teeth = int(last.max().ceil()) if last.numel() else 0
+    # A tooth exactly at the end of all is there or not; where the size may change, that is a step like the others.
+    limit = torch.where(snapped, last, last.floor() + 1)
+    teeth = int(limit.max()) if limit.numel() else 0
     # For each number of steps and each tooth: on which entry it stands.
     taken = torch.zeros(batch, members + 2, teeth + 1, dtype=torch.int64, device=p.device)
     stepped = step.gather(1, order)
@@ -159,7 +161,7 @@ def project_subset_hull(point: Tensor, mask: Tensor, minimum: int, maximum: int)
     first = torch.searchsorted(ends.contiguous(), comb)  # on an end it has not left yet: that step is still to come
     stands = first.unsqueeze(1) + taken[:, : members + 1, :teeth].cumsum(1)
     exists = torch.arange(members + 1, device=p.device) <= steps.unsqueeze(1)
-    on = (stands < count[:, None, None]) & (comb < last).unsqueeze(1) & exists.unsqueeze(-1)
+    on = (stands < count[:, None, None]) & (comb < limit).unsqueeze(1) & exists.unsqueeze(-1)
     bounds = torch.nn.functional.pad(offset.gather(1, order).masked_fill(~stepped, 1.0), (1, 0))
     weights = torch.nn.functional.pad(bounds, (0, 1), value=1.0).diff(dim=-1)[:, : members + 1]
     support = _pack(exists, weights, on, stands, where, ones)

@@ -35,7 +35,7 @@ def rank_choices(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tens
     """One-hot rows of the best entries in order, `(*batch, ranks, k)`, and how many there are above `-inf`."""
     refuse_nan(scores, mask, 1)
     refuse_infinite(scores.isposinf() & mask, 1, "scores")
-    values, order = scores.masked_fill(~mask, -torch.inf).sort(-1, descending=True, stable=True)
+    values, order = scores.masked_fill(~mask, -torch.inf).sort(dim=-1, descending=True, stable=True)
     found = values.isfinite().sum(-1)
     order = order[..., :ranks]
     z = scores.new_zeros(*scores.shape[:-1], ranks, scores.shape[-1])

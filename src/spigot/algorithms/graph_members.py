@@ -22,10 +22,10 @@ def rank_graphs(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tenso
         return z, scores.new_zeros(scores.shape[:-3], dtype=torch.int64)
     # An arc: none, or one of its labels. A predicate: off, or on with arcs. A graph: one of each.
     none = labels.new_zeros(*labels.shape[:-1], 1)
-    worth, option = torch.cat((none, labels), -1).sort(-1, descending=True, stable=True)
+    worth, option = torch.cat((none, labels), -1).sort(dim=-1, descending=True, stable=True)
     arcs, arc_choice = combine(worth, ranks)
     off = predicate.new_zeros(*predicate.shape, 1)
-    worth, state = torch.cat((off, arcs + predicate.unsqueeze(-1)), -1).sort(-1, descending=True, stable=True)
+    worth, state = torch.cat((off, arcs + predicate.unsqueeze(-1)), -1).sort(dim=-1, descending=True, stable=True)
     values, choice = combine(worth, ranks)
     state = state.gather(-1, choice)  # (*batch, n, found): 0 is off, r + 1 is on with the r-th list of arcs
     on = state > 0

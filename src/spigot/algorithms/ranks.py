@@ -60,7 +60,7 @@ def combine(values: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
         first = torch.tensor([a for a, _ in pairs], device=values.device)
         second = torch.tensor([b for _, b in pairs], device=values.device)
         sums = left[..., first] + right[..., second]
-        values, order = sums.sort(-1, descending=True, stable=True)
+        values, order = sums.sort(dim=-1, descending=True, stable=True)
         values, order = values[..., :ranks], order[..., :ranks]
         halves = []
         for part, where in ((chosen[..., 0::2, :, :], first), (chosen[..., 1::2, :, :], second)):

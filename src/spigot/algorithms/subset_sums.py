@@ -91,7 +91,8 @@ def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: in
         raise_subset_fault(fault, scores, minimum)
     else:
         coins = _coins(flat, exists, minimum, maximum)
-        result.copy_(_inside(coins, along.double()).masked_fill(~exists | coins.hopeless.unsqueeze(-1), 0))
+        speed = along.double().masked_fill(~exists, 0)
+        result.copy_(_inside(coins, speed).masked_fill(~exists | coins.hopeless.unsqueeze(-1), 0))
     return result.reshape(scores.shape)
 
 
