@@ -86,20 +86,23 @@ public:
     }
 
     // The logarithm of prod (1 + exp(s - theta)) * exp(theta * goal). With large = max(p, q), a factor of the product is
-    // exp(max(s - theta, 0)) / large; many factors share one logarithm.
+    // exp(max(s - theta, 0)) / large. Many factors share one logarithm, and as many theta as cancel are left out.
     double log_factor() const {
         V sum{}, product = spread(1.0);
-        double logs = 0;
+        LaneTraits<double>::Bits likely{};
+        double logs = 0, excess = double(goal_);
         for (int64_t i = 0; i < n; i += W) {
-            const V x = (SPIGOT_ARCH::load(score_ + i) - reference_) - shift_;
-            sum += x > 0.0 ? x : V{};
+            const V s = SPIGOT_ARCH::load(score_ + i), x = (s - reference_) - shift_;
+            sum += x > 0.0 ? s : V{};
+            likely += x > 0.0;
             product *= larger(SPIGOT_ARCH::load(p + i), SPIGOT_ARCH::load(q + i));
             if (i / W % 64 == 63 || i + W >= n) {
                 for (int lane = 0; lane < W; ++lane) logs += std::log(product[lane]);
                 product = spread(1.0);
             }
         }
-        return (tilted_ ? theta() * double(goal_) : 0.0) + total<double>(sum) - logs;
+        for (int lane = 0; lane < W; ++lane) excess += double(likely[lane]);
+        return (tilted_ ? theta() * excess : 0.0) + total<double>(sum) - logs;
     }
 
     // How far from its mean a number of heads of this variance may be: further with chance exp(-57) at most.

