@@ -13,6 +13,7 @@ from benchmarks.parsing import parsing
 from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
 from benchmarks.serving import serving
+from benchmarks.subsets import subsets
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
 from benchmarks.training import all_of_training
 
@@ -196,6 +197,7 @@ CASES = {
     "long": long_sentences,
     "projections": projections,
     "hulls": hulls,
+    "subsets": subsets,
     "layer": layer,
     "graphs": graphs,
     "threads": second_thread,

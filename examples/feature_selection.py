@@ -45,7 +45,7 @@ def main() -> None:
     optimiser = torch.optim.Adam(
         [{"params": [model.scores], "lr": 0.03}, {"params": model.regressor.parameters(), "lr": 0.01}]
     )
-    for _ in range(1000):
+    for _ in range(700):
         x, y = data(128, generator)
         loss = (model(x) - y).square().mean()
         optimiser.zero_grad()
@@ -59,7 +59,9 @@ def main() -> None:
     found = tuple(best[0].nonzero().flatten().tolist())
     print(f"chosen features {found}, true features {TRUE}")
     print(f"mean squared error {error:.3f}; the target varies by {y.var().item():.3f}")
-    print(f"the second best choice, {tuple(best[1].nonzero().flatten().tolist())}, is {values[0] - values[1]:.2f} behind")
+    print(
+        f"the second best choice, {tuple(best[1].nonzero().flatten().tolist())}, is {values[0] - values[1]:.2f} behind"
+    )
     assert found == TRUE, f"chose {found}, not {TRUE}"
     assert error < 0.1 * y.var().item()
 

@@ -15,6 +15,7 @@ EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem.removesuffix
 def test_there_are_examples() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "choosing_an_estimator",
+        "feature_selection",
         "own_encoder",
         "own_estimator",
         "own_structure",

@@ -63,7 +63,7 @@ def draw_choices(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         return z
     weights = scores.double().masked_fill(~here, -torch.inf).softmax(-1).masked_fill(~here, 0)
     sums = weights.cumsum(-1)
-    cut = uniforms(seeds, 1).squeeze(-1) * sums[..., -1:]
+    cut = (uniforms(seeds, 1).squeeze(-1) * sums[..., -1:]).contiguous()
     last = here.shape[-1] - 1 - here.flip(-1).to(torch.uint8).argmax(-1, keepdim=True)
     chosen = torch.minimum(torch.searchsorted(sums, cut, right=True), last)  # rounding may pass the last one
     return z.scatter_(-1, chosen.unsqueeze(-1), some.unsqueeze(-1).expand(*chosen.shape, 1).to(z.dtype))

@@ -1,6 +1,9 @@
 """The best subsets whose size is within bounds: the best one, and the k best in order."""
 
 import heapq
+import itertools
+import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -95,33 +98,41 @@ batched(best_subset)
 batched(rank_subsets)
 
 
-def _ranked(row: list[float], exists: list[bool], ranks: int, minimum: int, maximum: int) -> list[list[int]]:
-    """The best-first search of `native/subset_ranks.cpp`: each subset of a size is reached in one way from its best.
+class _State(NamedTuple):
+    """A subset of the sorted row. Of equal losses the state found first comes first, which the numbers see to.
 
-    A state is a subset of the sorted row: its first entries in their places, entry number `slot` moved down to `at`,
-    those after it where they were moved before, the next of them at `limit`.
+    Its first entries are in their places, entry number `slot` was moved down to `at`, those after it to the places
+    `moved`, the first of them at `limit`.
     """
-    order = sorted((i for i, there in enumerate(exists) if there and row[i] != -float("inf")), key=lambda i: -row[i])
+
+    loss: float
+    number: int
+    size: int
+    slot: int
+    at: int
+    limit: int
+    moved: tuple[int, ...] = ()
+
+
+def _ranked(row: list[float], exists: list[bool], ranks: int, minimum: int, maximum: int) -> list[list[int]]:
+    """The best-first search of `native/subset_ranks.cpp`: each subset of a size is reached in one way from its best."""
+    order = sorted((i for i, there in enumerate(exists) if there and row[i] != -math.inf), key=lambda i: -row[i])
+    ordered = [row[i] for i in order]
     n = len(order)
     least, most = minimum if any(exists) else 0, n if maximum < 0 else min(maximum, n)
-    sums = [0.0]
-    for i in order:
-        sums.append(sums[-1] + row[i])
-    # Of equal values the state found first comes first, which the numbers see to.
-    heap = [(-sums[size], size, size - 1, size - 1, n, ()) for size in range(least, most + 1)]
-    heap = [(value, number, *rest) for number, (value, *rest) in enumerate(heap)]
+    sums = [0.0, *itertools.accumulate(ordered)]
+    sizes = range(least, most + 1)
+    heap = [_State(-sums[size], number, size, size - 1, size - 1, n) for number, size in enumerate(sizes)]
     heapq.heapify(heap)
-    numbers = len(heap)
+    numbers = itertools.count(len(heap))
     found: list[list[int]] = []
     while heap and len(found) < ranks:
-        value, _, size, slot, at, limit, moved = heapq.heappop(heap)
+        loss, _, size, slot, at, limit, moved = heapq.heappop(heap)
         found.append([order[t] for t in (*range(slot), *([at] if size else []), *moved)])
-        nexts = []
         if size and at + 1 < limit:
-            nexts.append((row[order[at]] - row[order[at + 1]], slot, at + 1, limit, moved))
+            further = loss + ordered[at] - ordered[at + 1]
+            heapq.heappush(heap, _State(further, next(numbers), size, slot, at + 1, limit, moved))
         if slot > 0 and at > slot:
-            nexts.append((row[order[slot - 1]] - row[order[slot]], slot - 1, slot, at, (at, *moved)))
-        for loss, *rest in nexts:
-            heapq.heappush(heap, (value + loss, numbers, size, *rest))
-            numbers += 1
+            further = loss + ordered[slot - 1] - ordered[slot]
+            heapq.heappush(heap, _State(further, next(numbers), size, slot - 1, slot, at, (at, *moved)))
     return found
