@@ -25,6 +25,25 @@ inline int press(Lanes<double> v, LaneTraits<double>::Bits keep, double* to) {
 
 #elif defined(__AVX2__)
 
+// The last `count` of at least a vector of entries, -inf for those that do not exist; fewer than a vector.
+inline Lanes<float> load_last(const float* from, const uint8_t* exists, int64_t count) {
+    uint64_t bytes;
+    std::memcpy(&bytes, exists + count - 8, 8);  // those before are there to be read, and shifted out
+    bytes >>= 8 * (8 - count);
+    const __m256i here = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(bytes)));
+    const __m256i bits = _mm256_cmpgt_epi32(here, _mm256_setzero_si256());
+    return _mm256_blendv_ps(spread(minus_infinity<float>), _mm256_maskload_ps(from, bits), (__m256)bits);
+}
+inline Lanes<double> load_last(const double* from, const uint8_t* exists, int64_t count) {
+    uint32_t bytes;
+    std::memcpy(&bytes, exists + count - 4, 4);
+    bytes >>= 8 * (4 - count);
+    const __m256i here = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(static_cast<int>(bytes)));
+    const __m256i bits = _mm256_cmpgt_epi64(here, _mm256_setzero_si256());
+    return _mm256_blendv_pd(spread(minus_infinity<double>), _mm256_maskload_pd(from, bits), (__m256d)bits);
+}
+#define SPIGOT_LOAD_LAST
+
 // For each set of lanes their numbers in order, one in a byte: what a shuffle wants.
 struct PressTable {
     uint64_t order[256];
@@ -66,6 +85,13 @@ inline int press(V v, B keep, T* to) {
     return count;
 }
 
+#endif
+
+#if !defined(SPIGOT_LOAD_LAST)
+template <class T>
+inline Lanes<T> load_last(const T* from, const uint8_t* exists, int64_t count) {
+    return load_existing(from, exists, count);
+}
 #endif
 
 }  // namespace SPIGOT_ARCH

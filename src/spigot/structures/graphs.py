@@ -58,7 +58,7 @@ class SemanticGraphs(AbstractStructure):
 
     def __new__(cls, labels: int = 0, deterministic: tuple[int, ...] = ()) -> "SemanticGraphs":
         """Graphs of which sums are tractable say so by their type."""
-        return super().__new__(IndependentGraphs if cls is SemanticGraphs and not tuple(deterministic) else cls)
+        return object.__new__(IndependentGraphs if cls is SemanticGraphs and not tuple(deterministic) else cls)
 
     def __getnewargs__(self) -> tuple[int, tuple[int, ...]]:
         return self.labels, self.deterministic
