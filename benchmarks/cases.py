@@ -15,6 +15,7 @@ from benchmarks.parsing import parsing
 from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
 from benchmarks.serving import serving
+from benchmarks.subsets import subsets
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
 from benchmarks.training import all_of_training
 from benchmarks.tree_verbs import tree_verbs
@@ -210,6 +211,7 @@ CASES = {
     "projections": projections,
     "hulls": hulls,
     "flat": flat_hulls,
+    "subsets": subsets,
     "layer": layer,
     "graphs": graphs,
     "chains": chains,

@@ -57,6 +57,7 @@ void bind_draws(nb::module_& m);
 void bind_graphs(nb::module_& m);
 void bind_matchings(nb::module_& m);
 void bind_spans(nb::module_& m);
+void bind_subsets(nb::module_& m);
 void bind_tagger(nb::module_& m);
 void bind_trees(nb::module_& m);
 

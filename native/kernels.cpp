@@ -14,11 +14,12 @@ extern const Tables<ChainKernels> chain_kernels;
 extern const Tables<DrawKernels> draw_kernels;
 extern const Tables<MatchingKernels> matching_kernels;
 extern const Tables<SpanKernels> span_kernels;
+extern const Tables<SubsetKernels> subset_kernels;
 
 // Constants, so that loading the library runs no instruction of this set.
 extern const Kernels kernels;
 const Kernels kernels = {
-    SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels, draw_kernels, matching_kernels, span_kernels,
+    SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels, draw_kernels, matching_kernels, span_kernels, subset_kernels,
 };
 
 }  // namespace SPIGOT_ARCH

@@ -108,6 +108,21 @@ struct SpanKernels {
     void (*k_best)(const SpanBatch<T>&, int64_t k, T* z, int64_t* found, int threads, FaultBox&);
 };
 
+// Rows of entries of which some number is taken, `minimum` to `maximum`; a `maximum` below zero is any number.
+template <class T>
+struct SubsetKernels {
+    void (*argmax)(const T* scores, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
+                   T* z, int threads, FaultBox&);
+    void (*project)(const T* point, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
+                    T* to, int threads, FaultBox&);
+    void (*sums)(const T* scores, const uint8_t* mask, int64_t rows, int64_t width, int64_t minimum, int64_t maximum,
+                 T* log_partition, T* marginals, int threads, FaultBox&);
+    void (*hessian)(const T* scores, const uint8_t* mask, const T* direction, int64_t rows, int64_t width,
+                    int64_t minimum, int64_t maximum, T* to, int threads, FaultBox&);
+    void (*sample)(const T* scores, const uint8_t* mask, const int64_t* seeds, int64_t draws, int64_t rows,
+                   int64_t width, int64_t minimum, int64_t maximum, T* z, int threads, FaultBox&);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -130,6 +145,7 @@ struct Kernels {
     const Tables<DrawKernels>& draws;
     const Tables<MatchingKernels>& matchings;
     const Tables<SpanKernels>& spans;
+    const Tables<SubsetKernels>& subsets;
 };
 
 // The best tables for this machine.

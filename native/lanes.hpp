@@ -214,12 +214,6 @@ inline Lanes<T> load_existing(const T* from, const uint8_t* exists, int64_t coun
 }
 
 template <class T>
-inline int64_t keep_above(const T* from, int64_t vectors, T shift, T, T* to) {
-    for (int64_t i = 0; i < vectors; ++i) store(to + i * lane_count<T>, load(from + i * lane_count<T>) - shift);
-    return vectors;
-}
-
-template <class T>
 inline void tally(const T* from, int64_t vectors, T cut, T& sum, T& count) {
     Lanes<T> all{}, some{};
     for (int64_t i = 0; i < vectors; ++i) {

@@ -14,6 +14,7 @@ NB_MODULE(_native, m) {
     bind_graphs(m);
     bind_matchings(m);
     bind_spans(m);
+    bind_subsets(m);
     bind_tagger(m);
     bind_trees(m);
 }

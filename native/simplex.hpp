@@ -9,9 +9,18 @@
 #include "batch.hpp"
 #include "lanes.hpp"
 #include "pool.hpp"
+#include "press.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
+
+template <class T>
+constexpr T largest_finite = std::numeric_limits<T>::max();
+
+template <class T>
+bool finite(T x) {
+    return std::fabs(x) <= largest_finite<T>;
+}
 
 // A few rows in whole vectors, with -inf where an entry is missing. Rows are projected together: the steps of one are a
 // chain that the processor would wait for, several chains keep it busy.
@@ -36,8 +45,9 @@ public:
         typename LaneTraits<T>::Bits bad{};
         V best = spread(minus_infinity<T>);
         for (int64_t i = 0; i < width_; i += W) {
-            const V v =
-                i + W <= width_ ? load_existing(from + i, exists + i) : load_existing(from + i, exists + i, width_ - i);
+            const V v = i + W <= width_ ? load_existing(from + i, exists + i)
+                        : i > 0         ? load_last(from + i, exists + i, width_ - i)
+                                        : load_existing(from + i, exists + i, width_ - i);
             bad |= v != v;
             best = larger(best, v);
             store(to + i, v);
@@ -46,16 +56,17 @@ public:
         return !any_lane(bad);
     }
 
-    // Replaces each of the first `count` rows by its projection onto the entries >= 0 that sum to goal > 0. `tops` are
-    // the largest entries, finite.
-    void project(int count, const T* tops, const T* goals) {
+    // Replaces each of the first `count` rows by its projection onto the entries >= 0 that sum to goal > 0, or writes
+    // it to `out`. `tops` are the largest entries, finite.
+    void project(int count, const T* tops, const T* goals, T* const* out = nullptr) {
         T threshold[together], kept[together];
         int64_t left[together];
         const int64_t room = (vectors_ + 1) * W;
         for (int r = 0; r < count; ++r) {
+            T sum;
             threshold[r] = -goals[r];
-            kept[r] = std::numeric_limits<T>::infinity();
-            left[r] = keep_above(row(r), vectors_, tops[r], threshold[r], work_ + r * room);
+            left[r] = begin(row(r), tops[r], threshold[r], work_ + r * room, sum, kept[r]);
+            if (kept[r] > 0 && finite(kept[r])) threshold[r] = (sum - goals[r]) / kept[r];
         }
         bool moving = true;
         while (moving) {
@@ -72,25 +83,47 @@ public:
         for (int r = 0; r < count; ++r) {
             T* to = row(r);
             const V shift = spread(tops[r]), cut = spread(threshold[r]);
+            if (out && width_ >= W) {  // whole vectors, the last of which may overlap the one before
+                for (int64_t i = 0; i < width_; i += W) {
+                    const int64_t place = i + W <= width_ ? i : width_ - W;
+                    const V v = SPIGOT_ARCH::load(to + place) - shift - cut;
+                    store(out[r] + place, v > T(0) ? v : V{});
+                }
+                continue;
+            }
             for (int64_t i = 0; i < vectors_; ++i) {
                 const V v = SPIGOT_ARCH::load(to + i * W) - shift - cut;
                 store(to + i * W, v > T(0) ? v : V{});
             }
+            if (out) std::memcpy(out[r], to, sizeof(T) * width_);
         }
     }
 
 private:
+    // Copies a row less `shift`, and returns how many vectors are left to look at. Where lanes can be pressed together
+    // cheaply, those of entries above the cut; elsewhere all, with the sum and the number of those above for a start.
+    int64_t begin(const T* from, T shift, T cut, T* to, T& sum, T& count) const {
+#if defined(__AVX512F__)
+        sum = 0;
+        count = std::numeric_limits<T>::infinity();
+        return keep_above(from, vectors_, shift, cut, to);
+#else
+        V all{}, some{};
+        for (int64_t i = 0; i < vectors_; ++i) {
+            const V v = SPIGOT_ARCH::load(from + i * W) - shift;
+            store(to + i * W, v);
+            all += v > cut ? v : V{};
+            some += v > cut ? spread(T(1)) : V{};
+        }
+        sum = total<T>(all);
+        count = total<T>(some);
+        return vectors_;
+#endif
+    }
+
     int64_t width_, vectors_;
     T *values_, *work_;
 };
-
-template <class T>
-constexpr T largest_finite = std::numeric_limits<T>::max();
-
-template <class T>
-bool finite(T x) {
-    return std::fabs(x) <= largest_finite<T>;
-}
 
 template <class T>
 void project_rows(const T* point, const uint8_t* mask, int64_t rows, int64_t width, T* to, int threads,
@@ -101,11 +134,10 @@ void project_rows(const T* point, const uint8_t* mask, int64_t rows, int64_t wid
         Scratch scratch;
         Rows<T> pack(scratch, width);
         T tops[together], goals[together];
-        int64_t place[together];
+        T* place[together];
         int count = 0;
         auto flush = [&] {
-            pack.project(count, tops, goals);
-            for (int k = 0; k < count; ++k) std::memcpy(to + place[k] * width, pack.row(k), sizeof(T) * width);
+            pack.project(count, tops, goals, place);
             count = 0;
         };
         const int64_t end = rows < (task + 1) * block ? rows : (task + 1) * block;
@@ -120,7 +152,7 @@ void project_rows(const T* point, const uint8_t* mask, int64_t rows, int64_t wid
             }
             if (finite(tops[count])) {
                 goals[count] = 1;
-                place[count++] = r;
+                place[count++] = to + r * width;
             } else {  // nothing there, or nothing but infinities
                 bool any = false;
                 for (int64_t i = 0; i < width; ++i) any |= exists[i] != 0;

@@ -121,7 +121,7 @@ class EstimatorCase:
 
     def structures(self) -> list[StructureCase]:
         """The cases that have what the estimator needs."""
-        cases = HULLS if self.hull else STRUCTURES
+        cases = HULLS if self.hull else [case for case in STRUCTURES if case.name not in _LIKE_OTHERS]
         return [case for case in cases if case.marginal] if self.marginals else cases
 
     def __str__(self) -> str:
@@ -340,6 +340,35 @@ def _flat_case(
     )
 
 
+def _sized(mask: Tensor, minimum: int, maximum: int) -> Tensor:
+    """Subsets of these sizes; the empty one if nothing exists."""
+    z = brute.subsets(mask)
+    size = z.sum(1)
+    return z[(size >= (minimum if mask.any() else 0)) & (size <= maximum)]
+
+
+def _subset_mask(generator: Generator, minimum: int) -> Tensor:
+    """Any entries missing, but not so many that none is left to choose."""
+    while 0 < (mask := any_mask(generator, 5)).sum() < minimum:
+        pass
+    return mask
+
+
+def _subset_case(name: str, minimum: int = 0, maximum: int | None = None) -> StructureCase:
+    members = functools.partial(_sized, minimum=minimum, maximum=5 if maximum is None else maximum)
+    structure = spigot.Subsets(minimum, maximum)
+    return StructureCase(name, (5,), lambda g: _subset_mask(g, minimum), members, structure=structure)
+
+
+SUBSETS = [
+    _subset_case("Subsets-exactly-2", 2, 2),
+    _subset_case("Subsets-at-most-2", maximum=2),
+    _subset_case("Subsets-1-to-3", 1, 3),
+    _subset_case("Subsets-any"),
+    _subset_case("Subsets-at-least-2", 2),
+]
+
+
 STRUCTURES: list[StructureCase] = [
     StructureCase("OneOf", (5,), lambda g: any_mask(g, 5), brute.choices, structure=spigot.OneOf()),
     _tree_case("ProjectiveTrees", spigot.ProjectiveTrees(), projective=True, single_root=True),
@@ -371,18 +400,27 @@ STRUCTURES: list[StructureCase] = [
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
+    *SUBSETS,
 ]
 
 
-_NO_HULLS = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", "Matchings-tall")
+_LIKE_OTHERS = ("Subsets-at-most-2", "Subsets-any", "Subsets-at-least-2")
+"""Structures that differ from one of the others only in ways an estimator does not see."""
 
-HULLS = [case for case in STRUCTURES if case.name not in _NO_HULLS]
+_NO_HULL = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", "Matchings-tall", *_LIKE_OTHERS)
+
+HULLS = [case for case in STRUCTURES if case.name not in _NO_HULL]
 """Structures to take the convex hull of; the others differ from one of these only in ways a hull does not see."""
 
 
 def _hull_case(case: StructureCase) -> PolytopeCase:
     hull = spigot.ConvexHull(case.structure)
     return PolytopeCase(f"ConvexHull-{case}", case.parts, case.draw_mask, case.vertices, polytope=hull, exact=False)
+
+
+def _capped_case(case: StructureCase) -> PolytopeCase:
+    name = case.name.replace("Subsets", "CappedSimplex")
+    return PolytopeCase(name, case.parts, case.draw_mask, case.vertices, polytope=case.structure.relaxation)
 
 
 POLYTOPES: list[PolytopeCase] = [
@@ -422,6 +460,7 @@ POLYTOPES: list[PolytopeCase] = [
         if isinstance(case.structure, spigot.Matchings)
     ),
     *map(_hull_case, HULLS),
+    *map(_capped_case, SUBSETS),
 ]
 
 ESTIMATORS: list[EstimatorCase] = [

@@ -16,6 +16,7 @@ def test_there_are_examples() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "choosing_an_estimator",
         "matching",
+        "feature_selection",
         "own_encoder",
         "own_estimator",
         "own_structure",

@@ -72,6 +72,15 @@ def check_spans(spans: Tensor, mask: Tensor | None, what: str = "scores", labels
     return mask
 
 
+def check_bounds(minimum: int, maximum: int | None) -> None:
+    """How many entries a subset may have: whole numbers, the first not above the second."""
+    for name, value in (("minimum", minimum), ("maximum", maximum)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise ValueError(f"{name} is {value!r}; it counts entries and must be a whole number, zero or more.")
+    if maximum is not None and maximum < minimum:
+        raise ValueError(f"minimum is {minimum} and maximum {maximum}; the minimum cannot be the larger one.")
+
+
 def instance_name(index: int, batch: tuple[int, ...]) -> str:
     """The instance with this flat index, in the words of the caller's batch axes."""
     if not batch:
@@ -120,6 +129,14 @@ def headless_error(index: int, batch: tuple[int, ...], word: int) -> NoStructure
 def impossible_error(index: int, batch: tuple[int, ...], structure: str, parts: str = "arcs") -> NoStructureError:
     """A mask that leaves no structure although every word has a head."""
     return NoStructureError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more {parts}.")
+
+
+def too_few_error(index: int, batch: tuple[int, ...], left: int, minimum: int) -> NoStructureError:
+    """A mask that leaves fewer entries than a subset must have."""
+    return NoStructureError(
+        f"the mask of {instance_name(index, batch)} leaves {left} of the {minimum} entries that a subset needs at "
+        "least; unmask more, or mask all of them if the instance is padding."
+    )
 
 
 def infinite_error(index: int, batch: tuple[int, ...], what: str = "points") -> ValueError:

@@ -107,3 +107,40 @@ def test_an_axis_without_choices_is_empty_everywhere(shape: tuple[int, ...]) -> 
     spigot.argmax(scores, choice, spigot.SparseMAP()).sum().backward()
     assert scores.grad is not None
     assert scores.grad.shape == shape
+
+
+def test_k_best_is_the_sorted_list() -> None:
+    scores = torch.tensor([[0.5, 2.0, 2.0, -1.0, 3.0], [0.0, -torch.inf, 1.0, 0.0, 0.0]], requires_grad=True)
+    mask = torch.tensor([[True] * 5, [True, True, True, False, False]])
+    z, values = OneOf().k_best(scores, 4, mask)
+    assert z.shape == (4, 2, 5)
+    assert z[:, 0].argmax(-1).tolist() == [4, 1, 2, 0]  # ties: the first
+    assert values[:, 0].tolist() == [3.0, 2.0, 2.0, 0.5]
+    assert values[:, 1].tolist() == [1.0, 0.0, -torch.inf, -torch.inf]
+    assert not z[2:, 1].any()
+    (gradient,) = torch.autograd.grad(values[0].sum(), scores)
+    assert torch.equal(gradient, z[0])
+    assert OneOf().k_best(scores.detach(), 9)[0].shape == (9, 2, 5)
+    nothing = OneOf().k_best(torch.zeros(3), 2, torch.zeros(3, dtype=torch.bool))
+    assert nothing[1].tolist() == [0, -torch.inf]
+
+
+def test_samples_come_as_often_as_softmax_says() -> None:
+    scores = torch.randn(3, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    mask = torch.ones(3, 6, dtype=torch.bool)
+    mask[1, [0, 5]] = False
+    mask[2] = False
+    scores[0, 2] = -torch.inf
+    z = OneOf().sample(scores, mask, samples=8000, generator=torch.Generator().manual_seed(2))
+    assert z.shape == (8000, 3, 6)
+    assert OneOf().contains(z, mask.expand_as(z)).all()
+    mu = OneOf().marginals(scores, mask)
+    assert ((z.mean(0) - mu).abs() <= 5 * (mu * (1 - mu) / 8000).sqrt()).all()
+    again = OneOf().sample(scores, mask, samples=8000, generator=torch.Generator().manual_seed(2))
+    assert torch.equal(z, again)
+    with pytest.raises(ValueError, match="infinite"):
+        OneOf().sample(torch.full((3,), -torch.inf))
+    with pytest.raises(ValueError, match="samples is -1"):
+        OneOf().sample(scores, samples=-1)
+    wide = OneOf().sample(torch.randn(2, 10_000), samples=3)
+    assert (wide.sum(-1) == 1).all()

@@ -11,6 +11,7 @@ from torch import Tensor
 import spigot
 from spigot import SemanticGraphs
 from tests import brute
+from tests.cases import graph_mask
 
 
 def one_predicate(arguments: int, labels: int) -> Tensor:
@@ -259,3 +260,76 @@ def test_bad_arguments_are_named() -> None:
 def test_relaxation_is_arc_label() -> None:
     assert SemanticGraphs(labels=2).relaxation == spigot.ArcLabel()
     assert SemanticGraphs(labels=2).event_ndim == 3
+
+
+def _independent(seed: int, scale: float = 1.0) -> tuple[spigot.AbstractStructure, Tensor, Tensor]:
+    """Graphs of two words and two labels, with parts missing, one instance with everything."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(4, 3, 3, 3, generator=generator, dtype=torch.float64) * scale
+    mask = graph_mask(generator, 3, 2).expand(4, 3, 3, 3).clone()
+    mask[1:3] = torch.stack([graph_mask(generator, 3, 2) for _ in range(2)])
+    mask[3] = SemanticGraphs(2).everything(scores[3])
+    return SemanticGraphs(2), scores.masked_fill(~mask, torch.nan), mask
+
+
+def test_k_best_against_enumeration() -> None:
+    for seed, scale, k in ((0, 1.0, 1), (1, 1.0, 40), (2, 0.0, 7), (3, 30.0, 25)):
+        graphs, scores, mask = _independent(seed, scale)
+        assert isinstance(graphs, spigot.AbstractRankedStructure)
+        scores.requires_grad_()
+        z, values = graphs.k_best(scores, k, mask)
+        assert z.shape == (k, 4, 3, 3, 3)
+        for b in range(4):
+            members = brute.graphs(mask[b])
+            worth = (members * scores[b].detach().nan_to_num()).sum((1, 2, 3)).sort(descending=True).values
+            count = min(k, len(worth))
+            torch.testing.assert_close(values[:count, b].detach(), worth[:count])
+            assert (values[count:, b] == -torch.inf).all()
+            assert not z[count:, b].any()
+            assert graphs.contains(z[:count, b], mask[b].expand(count, 3, 3, 3)).all()
+            assert len(z[:count, b].flatten(1).unique(dim=0)) == count
+        assert torch.equal(z[0], graphs.argmax(scores.detach(), mask))
+        (gradient,) = torch.autograd.grad(values[0].sum(), scores)
+        assert torch.equal(gradient, z[0])
+
+
+def test_k_best_of_long_sentences_is_in_order() -> None:
+    graphs = SemanticGraphs(4)
+    assert isinstance(graphs, spigot.AbstractRankedStructure)
+    scores = torch.randn(2, 12, 12, 5, generator=torch.Generator().manual_seed(4))
+    z, values = graphs.k_best(scores, 30)
+    assert graphs.contains(z).all()
+    assert (values.diff(dim=0) <= 1e-4).all()
+    assert len(z[:, 0].flatten(1).unique(dim=0)) == 30
+    assert torch.equal(z[0], graphs.argmax(scores))
+
+
+def test_graphs_come_as_often_as_their_chances() -> None:
+    graphs, scores, mask = _independent(5)
+    assert isinstance(graphs, spigot.AbstractSamplingStructure)
+    z = graphs.sample(scores, mask, samples=6000, generator=torch.Generator().manual_seed(6))
+    assert z.shape == (6000, 4, 3, 3, 3)
+    assert graphs.contains(z[:200], mask.expand(200, 4, 3, 3, 3)).all()
+    mu = graphs.marginals(scores, mask)
+    assert ((z.mean(0) - mu).abs() <= 5 * (mu * (1 - mu) / 6000).sqrt()).all()
+    pairs = torch.einsum("sbi,sbj->bij", z.flatten(2), z.flatten(2)) / 6000  # not only parts one by one
+    for b in range(4):
+        members = brute.graphs(mask[b]).flatten(1)
+        chances = brute.values(members, scores[b]).softmax(0)
+        both = torch.einsum("v,vi,vj->ij", chances, members, members)
+        assert ((pairs[b] - both).abs() <= 5 * (both * (1 - both) / 6000).clamp(min=0).sqrt() + 1e-9).all()
+    again = graphs.sample(scores, mask, samples=6000, generator=torch.Generator().manual_seed(6))
+    assert torch.equal(z, again)
+
+
+def test_members_of_graphs_without_labels_and_with_nan() -> None:
+    graphs = SemanticGraphs(0)
+    assert isinstance(graphs, spigot.AbstractSamplingStructure)
+    assert isinstance(graphs, spigot.AbstractRankedStructure)
+    scores = torch.randn(3, 3, 1, generator=torch.Generator().manual_seed(7))
+    assert graphs.contains(graphs.sample(scores, samples=5)).all()
+    assert graphs.k_best(scores, 9)[1].isfinite().sum() == 8  # each predicate on or off
+    scores[1, 1, 0] = torch.nan
+    for verb in (graphs.sample, lambda s: graphs.k_best(s, 2)):
+        with pytest.raises(ValueError, match="NaN at part"):
+            verb(scores)

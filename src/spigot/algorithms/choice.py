@@ -1,10 +1,11 @@
-"""One of k: the best entry of the last axis."""
+"""One of k: the best entry of the last axis, the best few, and draws."""
 
 import torch
 from torch import Tensor
 
+from spigot.algorithms.draws import uniforms
 from spigot.algorithms.operators import batched
-from spigot.algorithms.reduce import refuse_nan
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 
 
 @torch.library.custom_op("spigot::one_of", mutates_args=())
@@ -27,3 +28,51 @@ def _(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 batched(one_of)
+
+
+@torch.library.custom_op("spigot::rank_choices", mutates_args=())
+def rank_choices(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    """One-hot rows of the best entries in order, `(*batch, ranks, k)`, and how many there are above `-inf`."""
+    refuse_nan(scores, mask, 1)
+    refuse_infinite(scores.isposinf() & mask, 1, "scores")
+    values, order = scores.masked_fill(~mask, -torch.inf).sort(dim=-1, descending=True, stable=True)
+    found = values.isfinite().sum(-1)
+    order = order[..., :ranks]
+    z = scores.new_zeros(*scores.shape[:-1], ranks, scores.shape[-1])
+    z[..., : order.shape[-1], :].scatter_(-1, order.unsqueeze(-1), values[..., :ranks, None].isfinite().to(z.dtype))
+    nothing = ~mask.any(-1)  # the empty choice is the only one
+    return z, torch.where(nothing, 1, found)
+
+
+@rank_choices.register_fake
+def _(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    batch = scores.shape[:-1]
+    return scores.new_empty(*batch, ranks, scores.shape[-1]), scores.new_empty(batch, dtype=torch.int64)
+
+
+@torch.library.custom_op("spigot::draw_choices", mutates_args=())
+def draw_choices(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
+    """One-hot rows drawn by their softmax, one for each seed: `(*batch, samples)` seeds, `(*batch, samples, k)`."""
+    refuse_nan(scores, mask, 1)
+    refuse_infinite(scores.isposinf() & mask, 1, "scores")
+    here = mask & scores.isfinite()
+    some = here.any(-1, keepdim=True)
+    refuse_infinite(mask & ~some, 1, "scores")
+    z = scores.new_zeros(*scores.shape[:-1], seeds.shape[-1], scores.shape[-1])
+    if z.numel() == 0:
+        return z
+    weights = scores.double().masked_fill(~here, -torch.inf).softmax(-1).masked_fill(~here, 0)
+    sums = weights.cumsum(-1)
+    cut = (uniforms(seeds, 1).squeeze(-1) * sums[..., -1:]).contiguous()
+    last = here.shape[-1] - 1 - here.flip(-1).to(torch.uint8).argmax(-1, keepdim=True)
+    chosen = torch.minimum(torch.searchsorted(sums, cut, right=True), last)  # rounding may pass the last one
+    return z.scatter_(-1, chosen.unsqueeze(-1), some.unsqueeze(-1).expand(*chosen.shape, 1).to(z.dtype))
+
+
+@draw_choices.register_fake
+def _(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
+    return scores.new_empty(*scores.shape[:-1], seeds.shape[-1], scores.shape[-1])
+
+
+batched(rank_choices)
+batched(draw_choices)

@@ -35,6 +35,17 @@ def uniform(seeds: Tensor, index: Tensor | int) -> Tensor:
     return (_shift(x, 11).double() + 0.5) * 2.0**-53
 
 
+def uniforms(seeds: Tensor, count: int, first: int = 0) -> Tensor:
+    """As `uniform`, `count` numbers of each seed along a new last axis, from number `first` of its stream on.
+
+    Example:
+        >>> seeds = torch.tensor([3, 4])
+        >>> torch.equal(uniforms(seeds, 2, first=1)[1], uniforms(seeds[1], 3)[1:])
+        True
+    """
+    return uniform(seeds.unsqueeze(-1), torch.arange(first, first + count, device=seeds.device))
+
+
 def gumbel(seeds: Tensor, index: Tensor) -> Tensor:
     """Gumbel noise: the largest of scores plus noise is a draw from their softmax."""
     return -(-uniform(seeds, index).log()).log()

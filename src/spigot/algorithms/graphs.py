@@ -115,14 +115,14 @@ def graph_log_partition(scores: Float[Tensor, "*batch n n c"], exists: Bool[Tens
 
     Here $a_{ij} = s_{ij} + \log\sum_\ell e^{s_{ij\ell}}$ is an arc with its labels summed out.
     """
-    predicate, arcs, _ = _energies(scores, exists)
+    predicate, arcs, _ = energies(scores, exists)
     total = predicate + torch.nn.functional.softplus(arcs).sum(-1)
     return torch.where(total.isneginf(), 0.0, torch.nn.functional.softplus(total)).sum(-1)
 
 
 def graph_marginals(scores: Float[Tensor, "*batch n n c"], exists: Bool[Tensor, "*batch n n c"]) -> Tensor:
     r"""$P(i) = \sigma(s_i + \sum_j \log(1 + e^{a_{ij}}))$, $P(i \to j) = P(i)\,\sigma(a_{ij})$, labels by softmax."""
-    predicate, arcs, labels = _energies(scores, exists)
+    predicate, arcs, labels = energies(scores, exists)
     on = torch.sigmoid(predicate + torch.nn.functional.softplus(arcs).sum(-1))
     arc = on.unsqueeze(-1) * torch.sigmoid(arcs)
     shifted = labels - torch.where(arcs.isfinite(), arcs, 0.0).unsqueeze(-1)
@@ -130,7 +130,7 @@ def graph_marginals(scores: Float[Tensor, "*batch n n c"], exists: Bool[Tensor, 
     return torch.cat(((arc + torch.diag_embed(on)).unsqueeze(-1), labelled), -1).masked_fill(~exists, 0)
 
 
-def _energies(scores: Tensor, exists: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def energies(scores: Tensor, exists: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Scores of predicates, of arcs with their labels summed out, and of arcs with each label; `-inf` where absent."""
     n = scores.shape[-2]
     off = ~torch.eye(n, dtype=torch.bool, device=scores.device)

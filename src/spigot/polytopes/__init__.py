@@ -2,6 +2,7 @@
 
 from spigot.polytopes.birkhoff import Birkhoff
 from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, LabelledHeadSimplex, Simplex
+from spigot.polytopes.capped import CappedSimplex
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
 from spigot.polytopes.linear import LinearPolytope
@@ -11,6 +12,7 @@ __all__ = [
     "ArcLabel",
     "Birkhoff",
     "Box",
+    "CappedSimplex",
     "ChainSimplex",
     "ConvexHull",
     "HeadSimplex",

@@ -8,6 +8,7 @@ from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.matchings import Matchings
 from spigot.structures.oracle import Oracle
+from spigot.structures.subsets import Subsets
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "ProjectiveTrees",
     "RelaxedProgram",
     "SemanticGraphs",
+    "Subsets",
     "ZeroOneProgram",
 ]

@@ -4,22 +4,23 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from spigot.algorithms.active_set import project_simplex_hull
-from spigot.algorithms.choice import one_of
+from spigot.algorithms.choice import draw_choices, one_of, rank_choices
+from spigot.algorithms.ranks import with_values
 from spigot.algorithms.reduce import checked, masked_logsumexp
-from spigot.checks import check_parts
-from spigot.interface import AbstractMarginalStructure
+from spigot.checks import check_parts, check_rank
+from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import Simplex
 from spigot.records import HullResult
-from spigot.structures.describe import check_lengths
+from spigot.structures.describe import entry_mask
 from spigot.types import Mask, Parts, Values
 
 
 @final
 @dataclass(frozen=True)
-class OneOf(AbstractMarginalStructure):
+class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
     r"""Exactly one of the $k$ entries of the last axis, whatever its size.
 
     $\mathcal Z = \{e_1, \dots, e_k\}$. Ties go to the first of the best.
@@ -48,6 +49,18 @@ class OneOf(AbstractMarginalStructure):
         log = torch.where(log.isfinite(), log, torch.zeros_like(log)).unsqueeze(-1)
         return (scores.masked_fill(~mask, -torch.inf) - log).exp().masked_fill(~mask, 0)
 
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        check_rank(k)
+        z, found = rank_choices(scores.detach(), check_parts(scores, mask, 1), k)
+        return with_values(scores, z, found, 1)
+
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        mask = check_parts(scores, mask, 1)
+        seeds = draw_seeds(samples, tuple(scores.shape[:-1]), scores, generator)
+        return draw_choices(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-2, 0)
+
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 1, "z")
         k = z.shape[-1]
@@ -64,13 +77,7 @@ class OneOf(AbstractMarginalStructure):
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """True for the first `lengths` entries; here lengths count choices."""
-        check_lengths(lengths)
-        if size is None or not torch.compiler.is_compiling():  # a compiled graph cannot look at values
-            longest = int(lengths.max()) if lengths.numel() else 0
-            size = longest if size is None else size
-            if size < longest:
-                raise ValueError(f"size is {size}, but an instance has {longest} choices.")
-        return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
+        return entry_mask(lengths, size)
 
     def everything(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)

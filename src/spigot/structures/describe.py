@@ -26,6 +26,17 @@ def padded_size(lengths: Tensor, size: int | None) -> int:
     return longest + 1 if size is None else size
 
 
+def entry_mask(lengths: Tensor, size: int | None) -> Mask:
+    """The first entries of rows of these lengths, `(*batch, size)`."""
+    check_lengths(lengths)
+    if size is None or not torch.compiler.is_compiling():  # a compiled graph cannot look at values
+        longest = int(lengths.max()) if lengths.numel() else 0
+        size = longest if size is None else size
+        if size < longest:
+            raise ValueError(f"size is {size}, but an instance has {longest} choices.")
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
+
+
 def check_lengths(lengths: Tensor) -> None:
     """Lengths are whole numbers, zero or more."""
     if not isinstance(lengths, Tensor):

@@ -5,12 +5,14 @@ from typing import ClassVar, final
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Generator, Tensor
 
+from spigot.algorithms.graph_members import draw_graphs, rank_graphs
 from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts
+from spigot.algorithms.ranks import with_values
 from spigot.algorithms.reduce import checked
-from spigot.checks import check_parts
-from spigot.interface import AbstractMarginalStructure, AbstractStructure
+from spigot.checks import check_parts, check_rank
+from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
 from spigot.polytopes.blocks import ArcLabel
 from spigot.structures.describe import padded_size
 from spigot.types import Mask, Parts, Values
@@ -161,7 +163,7 @@ class SemanticGraphs(AbstractStructure):
 
 @final
 @dataclass(frozen=True)
-class IndependentGraphs(SemanticGraphs, AbstractMarginalStructure):
+class IndependentGraphs(SemanticGraphs, AbstractRankedStructure, AbstractSamplingStructure):
     """Semantic graphs without deterministic roles: predicates do not compete, so that sums have a closed form.
 
     Made by `SemanticGraphs(labels)`.
@@ -189,3 +191,15 @@ class IndependentGraphs(SemanticGraphs, AbstractMarginalStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         exists = graph_parts(self._check(scores, mask))
         return graph_marginals(checked(scores, exists, 3), exists)
+
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+        check_rank(k)
+        z, found = rank_graphs(scores.detach(), self._check(scores, mask), k)
+        return with_values(scores, z, found, 3)
+
+    def sample(
+        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
+    ) -> Parts:
+        mask = self._check(scores, mask)
+        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), scores, generator)
+        return draw_graphs(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-4, 0)
