@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor
 
-from spigot.checks import MissingVerbError
+from spigot.checks import MissingVerbError, check_parts
 from spigot.interface.polytopes import AbstractPolytope
-from spigot.precision import Bordered
+from spigot.precision import Bordered, exact
 from spigot.records import HullResult
 from spigot.types import Flags, Mask, Parts, Values
 
@@ -141,7 +141,7 @@ class AbstractMarginalStructure(AbstractStructure):
 
     def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
-        exact = _exact(scores)
+        exact = exact(scores)
         finite = torch.where(exact.isfinite(), exact, 0)  # -inf has no mass; NaN inside the mask is refused below
         axes = tuple(range(-self.event_ndim, 0))
         value = self.log_partition(exact, mask) - (self.marginals(exact, mask) * finite).sum(axes)
@@ -159,7 +159,7 @@ class AbstractMarginalStructure(AbstractStructure):
             raise ValueError(
                 f"others has shape {tuple(others.shape)} and scores {tuple(scores.shape)}; they must be equal."
             )
-        s, t = _exact(scores), _exact(others)
+        s, t = exact(scores), exact(others)
         mu = self.marginals(s, mask)
         axes = tuple(range(-self.event_ndim, 0))
         apart = torch.where(mu > 0, mu * torch.where(mu > 0, s - t, 0), 0).sum(axes)
@@ -169,7 +169,7 @@ class AbstractMarginalStructure(AbstractStructure):
     def log_count(self, mask: Mask) -> Values:
         r"""$\log \lvert\mathcal Z\rvert$: how many members the mask leaves, in float64."""
         zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
-        return self.log_partition(_exact(zeros), mask)
+        return self.log_partition(exact(zeros), mask)
 
 
 class AbstractSamplingStructure(AbstractMarginalStructure):
@@ -192,7 +192,27 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
             Members, `(samples, *batch, *parts)`, without a gradient.
         """
 
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+        """`sample` with its randomness spelt out: the same seed and the same scores give the same draw, in any batch.
 
-def _exact(scores: Tensor) -> Tensor:
-    """In float64, where the device has it: differences of large numbers follow."""
-    return scores if scores.device.type == "mps" else scores.double()
+        This is how estimators sample, whose draws belong to the instance. Here it goes one by one; a structure whose
+        algorithm takes seeds hands them on.
+
+        Args:
+            scores: The part scores, `(*batch, *parts)`.
+            seeds: One for each draw and instance, int64, `(samples, *batch)`.
+            mask: Parts that exist.
+
+        Returns:
+            Members, `(samples, *batch, *parts)`, without a gradient.
+        """
+        scores = scores.detach()
+        mask = check_parts(scores, mask, self.event_ndim)
+        parts = scores.shape[scores.ndim - self.event_ndim :]
+        flat = scores.reshape(-1, *parts), mask.reshape(-1, *parts)
+        drawn = torch.zeros(len(seeds), *flat[0].shape, dtype=scores.dtype, device=scores.device)
+        for i, row in enumerate(seeds.reshape(len(seeds), -1).tolist()):
+            for j, seed in enumerate(row):
+                generator = Generator(scores.device).manual_seed(seed)
+                drawn[i, j] = self.sample(flat[0][j], flat[1][j], 1, generator)[0]
+        return drawn.reshape(len(seeds), *scores.shape)
