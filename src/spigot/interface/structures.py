@@ -141,10 +141,10 @@ class AbstractMarginalStructure(AbstractStructure):
 
     def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
-        exact = exact(scores)
-        finite = torch.where(exact.isfinite(), exact, 0)  # -inf has no mass; NaN inside the mask is refused below
+        wide = exact(scores)
+        finite = torch.where(wide.isfinite(), wide, 0)  # -inf has no mass; NaN inside the mask is refused below
         axes = tuple(range(-self.event_ndim, 0))
-        value = self.log_partition(exact, mask) - (self.marginals(exact, mask) * finite).sum(axes)
+        value = self.log_partition(wide, mask) - (self.marginals(wide, mask) * finite).sum(axes)
         return value.clamp(min=0).to(scores.dtype)
 
     def kl(self, scores: Parts, others: Parts, mask: Mask | None = None) -> Values:
