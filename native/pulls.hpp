@@ -143,13 +143,19 @@ void pull_heads(const PullInput<T>& in, int64_t batch, int64_t n, T* to, int thr
     parallel_for(batch, worthwhile_threads(6.0 * batch * n * n, threads), body);
 }
 
-// Whether an arc of these steps keeps its vertex in both projections: its best entry, a label or "no arc", leads the
-// others by more than the step can take.
+// What can be said of an arc without projecting: whether it keeps its vertex in both projections, since its best entry,
+// a label or "no arc", leads the others by more than the step can take; and whether the upper one is a vertex, which
+// `high` then is. As a rule it is, as z is the best structure.
+struct Foresight {
+    bool stays = false;
+    bool vertex = false;
+};
+
 template <class T>
-bool stays(const Steps<T>& steps, int64_t width) {
+Foresight foresee(const Steps<T>& steps, int64_t width, double* high) {
     constexpr int W = lane_count<double>;
     using V = Lanes<double>;
-    if (!steps.exists[0]) return false;
+    if (!steps.exists[0]) return {};
     V best = spread(minus_infinity<double>), furthest{};
     auto each = [&](auto use) {  // the labels; the arc itself comes apart
         int64_t c = 1;
@@ -159,19 +165,29 @@ bool stays(const Steps<T>& steps, int64_t width) {
             use(load_existing(steps.high + c, steps.exists + c, width - c),
                 load_existing(steps.low + c, steps.exists + c, width - c));
     };
-    each([&](V high, V low) {
-        const V step = high > low ? high - low : low - high;  // NaN where there is no label
-        best = high > best ? high : best;
+    each([&](V up, V down) {
+        const V step = up > down ? up - down : down - up;  // NaN where there is no label
+        best = up > best ? up : best;
         furthest = step > furthest ? step : furthest;
     });
     const double slack = 1.0 - steps.high[0], arc = std::fabs(steps.high[0] - steps.low[0]);
     const double far = largest<double>(furthest), step = arc > far ? arc : far;
-    const double top = largest<double>(best) > slack ? largest<double>(best) : slack;
-    const double cut = top - 1.0 - 2.0 * step;
-    if (!(cut > minus_infinity<double>) || !finite(cut)) return false;
-    V near{};
-    each([&](V high, V) { near += high > cut ? spread(1.0) : V{}; });
-    return total<double>(near) + (slack > cut) == 1.0;
+    const double label = largest<double>(best), top = label > slack ? label : slack;
+    const double cut = top - 1.0, wide = cut - 2.0 * step;
+    if (!finite(wide)) return {};  // or NaN: the projections say what is wrong
+    V near{}, within{};
+    each([&](V up, V) {
+        near += up > cut ? spread(1.0) : V{};
+        within += up > wide ? spread(1.0) : V{};
+    });
+    Foresight seen;
+    seen.stays = total<double>(within) + (slack > wide) == 1.0;
+    seen.vertex = total<double>(near) + (slack > cut) == 1.0;
+    if (seen.vertex && !seen.stays) {
+        for (int64_t c = 1; c < width; ++c) high[c] = steps.exists[c] && steps.high[c] > cut ? 1.0 : 0.0;
+        high[0] = slack > cut ? 0.0 : 1.0;
+    }
+    return seen;
 }
 
 template <class T>
@@ -186,17 +202,18 @@ void pull_arc_labels(const PullInput<T>& in, int64_t batch, int64_t n, int64_t w
         const int64_t b = task / n, i = task % n;
         for (int64_t j = 0; j < n; ++j) {
             const int64_t place = (task * n + j) * width;
-            bool nothing = !in.mask[place];  // a label without its arc does not exist
-            if (!nothing) {
+            const bool there = in.mask[place] && (j != 0 || i == 0);  // a label without its arc does not exist
+            Foresight seen;
+            if (there) {
                 steps.take(place, width, b);
-                nothing = steps.scored() && !sequential && i != j && stays(steps, width);
+                if (steps.scored() && !sequential && i != j) seen = foresee(steps, width, high);
             }
-            if (nothing) {
+            if (!there || seen.stays) {
                 std::memset(to + place, 0, sizeof(T) * width);
                 continue;
             }
             project(steps.low, steps.exists, b, i, j, low, faults);
-            if (steps.scored()) project(steps.high, steps.exists, b, i, j, high, faults);
+            if (steps.scored() && !seen.vertex) project(steps.high, steps.exists, b, i, j, high, faults);
             for (int64_t c = 0; c < width; ++c) to[place + c] = steps.difference(place + c, high[c], low[c]);
         }
     };
