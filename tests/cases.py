@@ -293,7 +293,10 @@ ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("LPGD", lambda _: spigot.LPGD(rho=3.0)),
     EstimatorCase("LPGD-auto", lambda _: spigot.LPGD(2.0, "auto", two_sided=True, max_norm=0.5), named=FEW),
     EstimatorCase(
-        "LPGD-hull", lambda s: spigot.LPGD(0.7, 2.0, spigot.ConvexHull(s)), hull=True, named=("OneOf", "ProjectiveTrees")
+        "LPGD-hull",
+        lambda s: spigot.LPGD(0.7, 2.0, spigot.ConvexHull(s)),
+        hull=True,
+        named=("OneOf", "ProjectiveTrees"),
     ),
     EstimatorCase("SpigotCE", lambda _: spigot.SpigotCE(0.5), marginals=True),
     EstimatorCase(

@@ -65,7 +65,7 @@ def test_beta_is_moved_until_the_target_is_held() -> None:
             counts.append(float((gradient(layer, scores, g) != 0).sum(-1).float().mean()))
         assert abs(counts[0] - 0.5) > 0.3
         assert sum(counts[-20:]) / 20 == pytest.approx(0.5, abs=0.1)
-        betas.append(float(layer.beta))
+        betas.append(float(layer.get_buffer("beta")))
     assert betas[0] == pytest.approx(betas[1], rel=0.5)
 
 
@@ -131,7 +131,7 @@ def test_compiled_it_learns_as_well() -> None:
         assert leaf.grad is not None
         torch.testing.assert_close(leaf.grad, gradient(plain, s, d))
     torch.testing.assert_close(dict(traced.state_dict()), dict(plain.state_dict()))
-    assert float(plain.beta) != 1
+    assert float(plain.get_buffer("beta")) != 1
 
 
 @pytest.mark.parametrize(

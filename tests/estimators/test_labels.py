@@ -140,7 +140,10 @@ def test_masks_and_half_precision() -> None:
         ({"method": "newton"}, "method is 'newton'; it must be 'projected' or 'exponentiated'"),
         ({"start": "middle"}, "start is 'middle'; it must be 'marginals', 'vertex' or 'sparsemap'"),
         ({"method": "exponentiated", "start": "vertex"}, "exponentiated steps go from marginals to marginals"),
-        ({"loss": lambda p: torch.tensor(1.0)}, "loss returned .*; it must be a tensor that is computed from the point"),
+        (
+            {"loss": lambda p: torch.tensor(1.0)},
+            "loss returned .*; it must be a tensor that is computed from the point",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(settings: dict[str, Any], message: str) -> None:

@@ -209,9 +209,15 @@ def test_the_estimator_is_unbiased_for_linear_losses() -> None:
     ("call", "message"),
     [
         (lambda: score_function(lambda z: z.sum(), Drawn(), SCORES), r"loss returned \(\); it must be one value for"),
-        (lambda: score_function(quadratic, Drawn(), SCORES, samples=1), "samples is 1; it must be a whole number, 2 or"),
+        (
+            lambda: score_function(quadratic, Drawn(), SCORES, samples=1),
+            "samples is 1; it must be a whole number, 2 or",
+        ),
         (lambda: ScoreFunction(samples=1), "samples is 1; it must be a whole number, 2 or more"),
-        (lambda: MarginalStraightThrough(backward_temperature=0.0), r"backward_temperature is 0\.0; scores are divided"),
+        (
+            lambda: MarginalStraightThrough(backward_temperature=0.0),
+            r"backward_temperature is 0\.0; scores are divided",
+        ),
         (lambda: ReinMax(-1.0), r"temperature is -1\.0; scores are divided by it"),
         (lambda: ReinMax(seed=-1), "seed is -1"),
     ],
@@ -224,7 +230,7 @@ def test_what_makes_no_sense_is_refused(call, message: str) -> None:
 def test_what_cannot_be_drawn_from_is_told() -> None:
     graphs = SemanticGraphs(labels=2, deterministic=(0,))
     scores = torch.zeros(3, 3, 3, requires_grad=True)
-    with pytest.raises(TypeError, match="MarginalStraightThrough needs marginals, and SemanticGraphs.* has none"):
+    with pytest.raises(TypeError, match=r"MarginalStraightThrough needs marginals, and SemanticGraphs.* has none"):
         spigot.argmax(scores, graphs, MarginalStraightThrough())
     for call in (
         lambda: spigot.argmax(scores, graphs, ScoreFunction()),

@@ -43,7 +43,7 @@ class AdaptiveIMLE(AbstractSurrogate):
         start: $\beta$ at first.
         temperature: The scale $\tau$ of the Gumbel noise; 0 for none.
         samples: How many draws are averaged; each costs two argmaxes on the way back.
-        two_sided: Compare $s + \lambda \nabla_z L$ with $s - \lambda \nabla_z L$, over $2\lambda$: less bias, at most one
+        two_sided: Compare $s + \lambda \nabla_z L$ with $s - \lambda \nabla_z L$, over $2\lambda$: less bias, and an
             argmax more.
         seed: Tells independent runs apart, or the steps of one.
         max_norm: Clips $\nabla_z L$ per instance.

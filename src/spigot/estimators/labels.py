@@ -247,7 +247,9 @@ def _gradient(loss: Callable[[Parts], Tensor], p: Parts, mask: Mask) -> Parts:
         leaf = p.detach().requires_grad_()
         value = loss(leaf)
         if not isinstance(value, Tensor) or not value.requires_grad:
-            raise ValueError(f"loss returned {value!r}; it must be a tensor that is computed from the point it is given.")
+            raise ValueError(
+                f"loss returned {value!r}; it must be a tensor that is computed from the point it is given."
+            )
         (grad,) = torch.autograd.grad(value.sum(), leaf, allow_unused=True)
     return torch.zeros_like(p) if grad is None else torch.where(mask, grad, 0)
 

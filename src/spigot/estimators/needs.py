@@ -9,14 +9,18 @@ def require_marginals(who: str, structure: AbstractStructure, instead: str) -> A
     """The structure, if its marginals are tractable."""
     if isinstance(structure, AbstractMarginalStructure):
         return structure
-    raise TypeError(f"{who} needs marginals, and {structure} has none. Use {instead}, or a structure with log_partition.")
+    raise TypeError(
+        f"{who} needs marginals, and {structure} has none. Use {instead}, or a structure with log_partition."
+    )
 
 
 def require_samples(who: str, structure: AbstractStructure, instead: str) -> AbstractSamplingStructure:
     """The structure, if it can be drawn from."""
     if isinstance(structure, AbstractSamplingStructure):
         return structure
-    raise TypeError(f"{who} draws samples, and {structure} cannot be drawn from. Use {instead}, or a structure with sample.")
+    raise TypeError(
+        f"{who} draws samples, and {structure} cannot be drawn from. Use {instead}, or a structure with sample."
+    )
 
 
 def check_strength(strength: float) -> None:
