@@ -11,8 +11,8 @@ using Scores = std::optional<In<T>>;
 template <class T>
 PullInput<T> pull_input(const In<T>& z, const In<T>& grad, const In<bool>& mask, double eta, const Scores<T>& scores,
                         const Scores<double>& scale, bool two_sided) {
-    return {z.data(), grad.data(),  bytes(mask), eta, scores ? scores->data() : nullptr, scale ? scale->data() : nullptr,
-            two_sided};
+    return {z.data(), grad.data(), bytes(mask), eta, scores ? scores->data() : nullptr,
+            scale ? scale->data() : nullptr, two_sided};
 }
 
 template <class T>

@@ -18,8 +18,8 @@ struct TreeKind {
 // word. Called once for each sentence, from any thread.
 using HullEmit = void (*)(void* context, int64_t sentence, int trees, const double* weights, const int32_t* heads);
 
-// What is pulled back through a projection: a point z of the polytope and the gradient there. SPIGOT has no scores; LPGD
-// has, and for each instance their scale, 1 / rho.
+// What is pulled back through a projection: a point z of the polytope and the gradient there. SPIGOT has no scores;
+// LPGD has, and for each instance their scale, 1 / rho.
 template <class T>
 struct PullInput {
     const T* z;

@@ -1,9 +1,9 @@
-// What SPIGOT and LPGD send back over products of simplices, in one pass: the step, the projections and the difference of
-// a block stay in registers and scratch, in double precision, where on their own they would be six tensors.
+// What SPIGOT and LPGD send back over products of simplices, in one pass: the step, the projections and the difference
+// of a block stay in registers and scratch, in double precision, where on their own they would be six tensors.
 //
-// SPIGOT: z - proj(z - eta g). LPGD, which knows the scores: with v = z + s / rho, proj(v) - proj(v - eta g), or two-sided
-// half of proj(v + eta g) - proj(v - eta g). A block that is far from another decision stays where it is in both
-// projections, and is found to without either.
+// SPIGOT: z - proj(z - eta g). LPGD, which knows the scores: with v = z + s / rho, proj(v) - proj(v - eta g), or half
+// of proj(v + eta g) - proj(v - eta g) if it is two-sided. An arc that is far from another decision stays where it is in
+// both projections, and is found to without either.
 #pragma once
 
 #include "simplex.hpp"

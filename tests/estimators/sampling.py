@@ -70,6 +70,9 @@ class DrawnOneByOne(AbstractSamplingStructure):
     violations = Drawn.violations
     mask = Drawn.mask
     everything = Drawn.everything
-    relaxation = Drawn.relaxation
     sample = Drawn.sample
     _at = Drawn._at
+
+    @property
+    def relaxation(self) -> spigot.Simplex:
+        return _ONE.relaxation
