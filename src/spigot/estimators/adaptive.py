@@ -49,9 +49,9 @@ class AdaptiveIMLE(AbstractSurrogate):
         max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
-        >>> import spigot
         The step is too short for the margin at first.
 
+        >>> import spigot
         >>> layer = spigot.Argmax(spigot.OneOf(), AdaptiveIMLE(rate=0.5, start=0.25, temperature=0.0))
         >>> for _ in range(4):
         ...     scores = torch.tensor([0.0, 9.0], requires_grad=True)
