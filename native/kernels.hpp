@@ -18,16 +18,31 @@ struct TreeKind {
 // word. Called once for each sentence, from any thread; null if nobody asks for it, which may be quicker.
 using HullEmit = void (*)(void* context, int64_t sentence, int trees, const double* weights, const int32_t* heads);
 
+// What is pulled back through a projection: a point z of the polytope and the gradient there. SPIGOT has no scores;
+// LPGD has, and for each instance their scale, 1 / rho.
+template <class T>
+struct PullInput {
+    const T* z;
+    const T* grad;
+    const uint8_t* mask;
+    double eta;
+    const T* scores;
+    const double* scale;
+    bool two_sided;
+};
+
 // Products of simplices and intervals.
 template <class T>
 struct BlockKernels {
     void (*project_rows)(const T* point, const uint8_t* mask, int64_t rows, int64_t width, T* to, int threads,
                          FaultBox&);
     void (*project_heads)(const T* point, const uint8_t* mask, int64_t batch, int64_t n, T* to, int threads, FaultBox&);
-    void (*pull_arc_labels)(const T* z, const T* grad, const uint8_t* mask, int64_t batch, int64_t n, int64_t width,
-                            double eta, bool sequential, T* to, int threads, FaultBox& faults);
     void (*project_arc_labels)(const T* point, const uint8_t* mask, int64_t batch, int64_t n, int64_t width,
                                bool sequential, T* to, int threads, FaultBox&);
+    void (*pull_rows)(const PullInput<T>&, int64_t rows, int64_t width, T* to, int threads, FaultBox&);
+    void (*pull_heads)(const PullInput<T>&, int64_t batch, int64_t n, T* to, int threads, FaultBox&);
+    void (*pull_arc_labels)(const PullInput<T>&, int64_t batch, int64_t n, int64_t width, bool sequential, T* to,
+                            int threads, FaultBox&);
 };
 
 template <class T>

@@ -1,6 +1,6 @@
 // Projections onto products of simplices and intervals, for one instruction set.
 #include "kernels.hpp"
-#include "simplex.hpp"
+#include "pulls.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
@@ -11,6 +11,8 @@ constexpr BlockKernels<T> table() {
     k.project_rows = project_rows<T>;
     k.project_heads = project_heads<T>;
     k.project_arc_labels = project_arc_labels<T>;
+    k.pull_rows = pull_rows<T>;
+    k.pull_heads = pull_heads<T>;
     k.pull_arc_labels = pull_arc_labels<T>;
     return k;
 }

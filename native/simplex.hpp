@@ -168,29 +168,40 @@ void project_rows(const T* point, const uint8_t* mask, int64_t rows, int64_t wid
 
 // One column of words in each lane: modifiers side by side, heads one after the other, so nothing is transposed.
 template <class T>
-void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n, T* to, int threads,
-                   FaultBox& faults) {
-    constexpr int W = lane_count<T>;
+class HeadColumns {
+public:
+    static constexpr int W = lane_count<T>;
     using V = Lanes<T>;
-    auto body = [&](int64_t b) {
-        Scratch scratch;
-        const int64_t columns = (n + W - 1) / W * W;
-        T* values = scratch.take<T>(n * columns);
-        uint8_t* out = scratch.take<uint8_t>(n);
-        const T* from = point + b * n * n;
-        const uint8_t* exists = mask + b * n * n;
-        for (int64_t h = 0; h < n; ++h) {
-            T* row = values + h * columns;
-            const T* point_row = from + h * n;
-            const uint8_t* exists_row = exists + h * n;
+
+    HeadColumns(Scratch& scratch, int64_t n)
+        : n_(n),
+          columns_((n + W - 1) / W * W),
+          values_(scratch.take<T>(n * columns_)),
+          out_(scratch.take<uint8_t>(n)) {}
+
+    const T* row(int64_t head) const { return values_ + head * columns_; }
+
+    // Projects the points of sentence b, n x n; false if one of them is NaN.
+    bool project(const T* from, const uint8_t* exists, int64_t b, FaultBox& faults) {
+        if (!load_points(from, exists, b, faults)) return false;
+        for (int64_t first = 0; first < columns_; first += W) project_words(first, exists, b, faults);
+        return true;
+    }
+
+private:
+    bool load_points(const T* from, const uint8_t* exists, int64_t b, FaultBox& faults) {
+        for (int64_t h = 0; h < n_; ++h) {
+            T* row = values_ + h * columns_;
+            const T* point_row = from + h * n_;
+            const uint8_t* exists_row = exists + h * n_;
             int64_t m = 0;
-            for (; m + W <= n; m += W) store(row + m, load_existing(point_row + m, exists_row + m));
-            for (; m < n; ++m) row[m] = exists_row[m] ? point_row[m] : minus_infinity<T>;
-            for (; m < columns; ++m) row[m] = minus_infinity<T>;
+            for (; m + W <= n_; m += W) store(row + m, load_existing(point_row + m, exists_row + m));
+            for (; m < n_; ++m) row[m] = exists_row[m] ? point_row[m] : minus_infinity<T>;
+            for (; m < columns_; ++m) row[m] = minus_infinity<T>;
             row[0] = row[h] = minus_infinity<T>;  // nothing into the root, no loops
             V highest = spread(minus_infinity<T>);
             typename LaneTraits<T>::Bits bad{};
-            for (m = 0; m < columns; m += W) {
+            for (m = 0; m < columns_; m += W) {
                 const V v = load(row + m);
                 bad |= v != v;
                 highest = larger(highest, v);
@@ -199,43 +210,61 @@ void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n
                 for (m = 1; row[m] == row[m]; ++m) {
                 }
                 faults.report(FAULT_NAN, b, h, m);
-                return;
+                return false;
             }
-            out[h] = largest<T>(highest) > minus_infinity<T>;
+            out_[h] = largest<T>(highest) > minus_infinity<T>;
         }
-        for (int64_t first = 0; first < columns; first += W) {
-            V top = load(values + first);
-            for (int64_t h = 1; h < n; ++h) top = larger(top, load(values + h * columns + first));
-            const auto unfit = (top < -largest_finite<T>) | (top > largest_finite<T>);
-            for (int64_t m = first; any_lane(unfit) && m < first + W && m < n; ++m) {
-                if (finite(top[m - first])) continue;
-                bool any = false;
-                for (int64_t h = 0; h < n; ++h) any |= exists[h * n + m] && h != m && m != 0;
-                if (any) faults.report(FAULT_INFINITE, b);
-                else if (m && out[m]) faults.report(FAULT_HEADLESS, b, m);
-            }
-            const auto empty = !(top > minus_infinity<T>);
-            const V shift = empty ? V{} : top;
-            V threshold = spread(T(-1)), count = spread(std::numeric_limits<T>::infinity());
-            while (true) {
-                V sum{}, kept{};
-                for (int64_t h = 0; h < n; ++h) {
-                    const V v = load(values + h * columns + first) - shift;
-                    sum += v > threshold ? v : V{};
-                    kept += v > threshold ? spread(T(1)) : V{};
-                }
-                const auto falls = (kept < count) & (kept > T(0));  // rounding may also make the count rise again
-                if (!any_lane(falls)) break;
-                threshold = falls ? (sum - T(1)) / kept : threshold;
-                count = falls ? kept : count;
-            }
-            for (int64_t h = 0; h < n; ++h) {
-                T* row = values + h * columns + first;
-                const V v = load(row) - shift - threshold;
-                store(row, v > T(0) ? v : V{});
-            }
+        return true;
+    }
+
+    // As many words as there are lanes, from `first` on.
+    void project_words(int64_t first, const uint8_t* exists, int64_t b, FaultBox& faults) {
+        V top = load(values_ + first);
+        for (int64_t h = 1; h < n_; ++h) top = larger(top, load(values_ + h * columns_ + first));
+        const auto unfit = (top < -largest_finite<T>) | (top > largest_finite<T>);
+        for (int64_t m = first; any_lane(unfit) && m < first + W && m < n_; ++m) {
+            if (finite(top[m - first])) continue;
+            bool any = false;
+            for (int64_t h = 0; h < n_; ++h) any |= exists[h * n_ + m] && h != m && m != 0;
+            if (any) faults.report(FAULT_INFINITE, b);
+            else if (m && out_[m]) faults.report(FAULT_HEADLESS, b, m);
         }
-        for (int64_t h = 0; h < n; ++h) std::memcpy(to + (b * n + h) * n, values + h * columns, sizeof(T) * n);
+        const auto empty = !(top > minus_infinity<T>);
+        const V shift = empty ? V{} : top;
+        V threshold = spread(T(-1)), count = spread(std::numeric_limits<T>::infinity());
+        while (true) {
+            V sum{}, kept{};
+            for (int64_t h = 0; h < n_; ++h) {
+                const V v = load(values_ + h * columns_ + first) - shift;
+                sum += v > threshold ? v : V{};
+                kept += v > threshold ? spread(T(1)) : V{};
+            }
+            const auto falls = (kept < count) & (kept > T(0));  // rounding may also make the count rise again
+            if (!any_lane(falls)) break;
+            threshold = falls ? (sum - T(1)) / kept : threshold;
+            count = falls ? kept : count;
+            if (!any_lane(kept > T(1))) break;  // one head each, which is as few as there can be
+        }
+        for (int64_t h = 0; h < n_; ++h) {
+            T* row = values_ + h * columns_ + first;
+            const V v = load(row) - shift - threshold;
+            store(row, v > T(0) ? v : V{});
+        }
+    }
+
+    int64_t n_, columns_;
+    T* values_;
+    uint8_t* out_;
+};
+
+template <class T>
+void project_heads(const T* point, const uint8_t* mask, int64_t batch, int64_t n, T* to, int threads,
+                   FaultBox& faults) {
+    auto body = [&](int64_t b) {
+        Scratch scratch;
+        HeadColumns<T> columns(scratch, n);
+        if (!columns.project(point + b * n * n, mask + b * n * n, b, faults)) return;
+        for (int64_t h = 0; h < n; ++h) std::memcpy(to + (b * n + h) * n, columns.row(h), sizeof(T) * n);
     };
     parallel_for(batch, worthwhile_threads(4.0 * batch * n * n, threads), body);
 }
@@ -306,32 +335,6 @@ void project_arc_labels(const T* point, const uint8_t* mask, int64_t batch, int6
         }
     };
     parallel_for(batch * n, worthwhile_threads(2.0 * batch * n * n * width, threads), body);
-}
-
-// z - proj(z - eta * grad) in one pass: the step, the projection and the difference of an arc stay in registers and
-// scratch, in double precision, where on their own they would be six tensors.
-template <class T>
-void pull_arc_labels(const T* z, const T* grad, const uint8_t* mask, int64_t batch, int64_t n, int64_t width,
-                     double eta, bool sequential, T* to, int threads, FaultBox& faults) {
-    auto body = [&](int64_t task) {
-        ArcProjection<double> project(width, sequential);
-        Scratch scratch;
-        double* stepped = scratch.take<double>(width);
-        double* projected = scratch.take<double>(width);
-        for (int64_t j = 0; j < n; ++j) {
-            const int64_t place = (task * n + j) * width;
-            T* out = to + place;
-            if (!mask[place]) {  // a label without its arc does not exist
-                std::memset(out, 0, sizeof(T) * width);
-                continue;
-            }
-            for (int64_t c = 0; c < width; ++c) stepped[c] = double(z[place + c]) - eta * double(grad[place + c]);
-            project(stepped, mask + place, task / n, task % n, j, projected, faults);
-            for (int64_t c = 0; c < width; ++c)
-                out[c] = mask[place + c] ? T(double(z[place + c]) - projected[c]) : T(0);
-        }
-    };
-    parallel_for(batch * n, worthwhile_threads(3.0 * batch * n * n * width, threads), body);
 }
 
 }  // namespace SPIGOT_ARCH

@@ -110,7 +110,9 @@ class PolytopeCase(Case):
 class EstimatorCase:
     """An estimator, made for a structure; whether it needs `marginals`, or works through the convex `hull`.
 
-    `sampled`: its gradient is an estimate from draws, which no difference quotient of its forward value can equal.
+    `sampled`: its gradient is an estimate from draws, or invented, so that no difference quotient of its forward value
+    can equal it. `kind`: the structures that it is for; `named`: the few on which to look at another
+    configuration of an estimator that is looked at on all of them.
     """
 
     name: str
@@ -118,10 +120,15 @@ class EstimatorCase:
     marginals: bool = False
     hull: bool = False
     sampled: bool = False
+    kind: type[AbstractStructure] = AbstractStructure
+    named: tuple[str, ...] = ()
 
     def structures(self) -> list[StructureCase]:
         """The cases that have what the estimator needs."""
         cases = HULLS if self.hull else [case for case in STRUCTURES if case.name not in _LIKE_OTHERS]
+        cases = [case for case in cases if isinstance(case.structure, self.kind)]
+        if self.named:
+            cases = [case for case in cases if case.name in self.named]
         return [case for case in cases if case.marginal] if self.marginals else cases
 
     def __str__(self) -> str:
@@ -463,6 +470,14 @@ POLYTOPES: list[PolytopeCase] = [
     *map(_capped_case, SUBSETS),
 ]
 
+FEW = ("OneOf", "ProjectiveTrees", "SemanticGraphs")
+
+
+def bound(estimator: AbstractEstimator) -> AbstractEstimator:
+    """An estimator with its first state, which stays as it is."""
+    return estimator.bind(estimator.state(), learning=False)
+
+
 ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("Pipeline", lambda _: spigot.Pipeline()),
     EstimatorCase("StraightThrough", lambda _: spigot.StraightThrough()),
@@ -479,4 +494,50 @@ ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("Identity", lambda _: spigot.Identity()),
     EstimatorCase("Identity-normalised", lambda _: spigot.Identity(eta=2.0, normalise=True, max_norm=0.5)),
     EstimatorCase("Perturbed", lambda _: spigot.Perturbed(0.5, samples=4, seed=7, max_norm=0.5), sampled=True),
+    EstimatorCase("LPGD", lambda _: spigot.LPGD(rho=3.0)),
+    EstimatorCase("LPGD-auto", lambda _: spigot.LPGD(2.0, "auto", two_sided=True, max_norm=0.5), named=FEW),
+    EstimatorCase(
+        "LPGD-hull",
+        lambda s: spigot.LPGD(0.7, 2.0, spigot.ConvexHull(s)),
+        hull=True,
+        named=("OneOf", "ProjectiveTrees"),
+    ),
+    EstimatorCase("SpigotCE", lambda _: spigot.SpigotCE(0.5), marginals=True),
+    EstimatorCase(
+        "SpigotCE-soft",
+        lambda _: spigot.SpigotCE(2.0, "sparsemap", soft=True, max_norm=0.5),
+        hull=True,
+        sampled=True,
+        named=("OneOf", "SemanticGraphs-one", "Oracle"),
+    ),
+    EstimatorCase("SpigotEG", lambda _: spigot.SpigotEG(), marginals=True),
+    EstimatorCase(
+        "SpigotEG-soft",
+        lambda _: spigot.SpigotEG(3.0, soft=True, max_norm=0.5),
+        marginals=True,
+        sampled=True,
+        named=FEW,
+    ),
+    EstimatorCase(
+        "MarginalStraightThrough-argmax",
+        lambda _: spigot.MarginalStraightThrough(backward_temperature=2.0, sampled=False, max_norm=0.5),
+        marginals=True,
+    ),
+    EstimatorCase(
+        "MarginalStraightThrough",
+        lambda _: spigot.MarginalStraightThrough(0.5, seed=7),
+        kind=spigot.AbstractSamplingStructure,
+    ),
+    EstimatorCase("ReinMax", lambda _: spigot.ReinMax(1.5, seed=7, max_norm=0.5), kind=spigot.OneOf),
+    EstimatorCase("ScoreFunction", lambda _: spigot.ScoreFunction(3, 7), kind=spigot.AbstractSamplingStructure),
+    EstimatorCase(
+        "AdaptiveIMLE",
+        lambda _: bound(spigot.AdaptiveIMLE(temperature=0.5)),
+        named=("NonProjectiveTrees", "SemanticGraphs-one", "Oracle"),
+    ),
+    EstimatorCase(
+        "AdaptiveIMLE-two-sided",
+        lambda _: bound(spigot.AdaptiveIMLE(start=0.5, samples=2, two_sided=True, seed=7, max_norm=0.5)),
+        named=FEW[:1],
+    ),
 ]

@@ -246,7 +246,7 @@ def settings_of(*headings: str) -> dict[str, str]:
     """The names in the tables under some headings of the page of settings, with their second column."""
     text = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^##+ (.*?)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
-    rows = [row for heading in headings for row in re.findall(r"^\| `([\w.]+)` \| (.*?) \|", sections[heading], re.M)]
+    rows = [row for heading in headings for row in re.findall(r"^\| `([\w.-]+)` \| (.*?) \|", sections[heading], re.M)]
     assert len(rows) == len(dict(rows)), headings
     return dict(rows)
 

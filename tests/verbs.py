@@ -203,7 +203,7 @@ def samples_have_the_shape_of_their_batch(case: StructureCase, dtype: torch.dtyp
     nothing = case.sampling.sample(scores[:0], mask[:0], 4)
     assert nothing.shape == (4, 0, 3, *case.parts)
     assert case.sampling.sample(scores, mask, 0).shape == (0, *scores.shape)
-    with pytest.raises(ValueError, match="samples is -1; it must be zero or more"):
+    with pytest.raises(ValueError, match="samples is -1; it must be a whole number, zero or more"):
         case.sampling.sample(scores, mask, -1)
 
 

@@ -54,6 +54,10 @@ def argmax(
 class Argmax(nn.Module):
     """`argmax` as a module, with structure and estimator fixed.
 
+    What an estimator keeps from step to step, as `AdaptiveIMLE` does, are buffers of this module, by the names that the
+    estimator gives them: they are in its `state_dict`, move with it to other devices, and change in the backward passes
+    of training mode alone. Other estimators keep nothing.
+
     Example:
         >>> import torch, spigot
         >>> layer = Argmax(spigot.OneOf(), spigot.StraightThrough())
@@ -65,9 +69,15 @@ class Argmax(nn.Module):
         super().__init__()
         self.structure = structure
         self.estimator = estimator
+        for name, value in estimator.state().items():
+            self.register_buffer(name, value)
 
     def forward(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return argmax(scores, self.structure, self.estimator, mask=mask)
+        return argmax(scores, self.structure, self.bound(learning=self.training), mask=mask)
+
+    def bound(self, *, learning: bool = False) -> AbstractEstimator:
+        """The estimator with its state of now, such as for `explain`; it changes only if `learning`."""
+        return self.estimator.bind(dict(self.named_buffers(recurse=False)), learning=learning)
 
     def extra_repr(self) -> str:
         return f"{self.structure}, {self.estimator}"

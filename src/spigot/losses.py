@@ -6,8 +6,8 @@ import torch
 
 from spigot.algorithms.reduce import checked
 from spigot.checks import check_parts
+from spigot.estimators.needs import check_sampling
 from spigot.estimators.noise import gaussian
-from spigot.estimators.perturbed import check_sampling
 from spigot.interface import AbstractMarginalStructure, AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 from spigot.precision import in_single

@@ -21,7 +21,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 _VERBS = frozenset(
     {"argmax", "contains", "k_best", "log_partition", "marginals", "project_hull", "sample", "violations"}
-    | {"entropy", "kl", "log_prob", "project", "pull", "solve", "tangent"}
+    | {"entropy", "kl", "log_prob", "project", "pull", "pull_scored", "sample_from_seeds", "solve", "tangent"}
     | {"__call__", "explain", "forward", "pullback"}
 )
 
@@ -52,6 +52,16 @@ def in_single(function: Callable[P, R]) -> Callable[P, R]:
         return _narrow(result, given[0].dtype) if given[0].dtype in HALF else result
 
     return across
+
+
+def exact(tensor: Tensor) -> Tensor:
+    """In float64, where the device has it: for differences of numbers that are nearly equal.
+
+    Example:
+        >>> exact(torch.zeros(2)).dtype
+        torch.float64
+    """
+    return tensor if tensor.device.type == "mps" else tensor.double()
 
 
 class Bordered:

@@ -238,7 +238,7 @@ def test_infinite_scores(trees: Trees) -> None:
 @every
 def test_words_for_what_is_wrong(trees: Trees) -> None:
     scores = torch.zeros(2, 4, 4)
-    with pytest.raises(ValueError, match="samples is -1; it must be zero or more"):
+    with pytest.raises(ValueError, match="samples is -1; it must be a whole number, zero or more"):
         trees.sample(scores, None, -1)
     with pytest.raises(ValueError, match="k is -1; it must be a whole number, zero or more"):
         trees.k_best(scores, -1)

@@ -12,6 +12,7 @@ import spigot
 from spigot.config import make_config, systems
 from spigot.interface import ESTIMATORS, AbstractSurrogate
 from spigot.interface.estimators import explanation
+from spigot.models.accounts import account
 from spigot.wires import EstimatorSettings, WireSettings, build_estimator, estimator_settings
 from spigot.wires.estimators import settings_class
 from tests.parsing import batch_of, corpus, gradient_at_the_scores, parser, scores_and_loss
@@ -150,3 +151,50 @@ def test_a_new_estimator_trains_what_is_read_through_it(halfway: type) -> None:
     found = gradient_at_the_scores(whole.model, batch)
     torch.testing.assert_close(found, 0.25 * z.grad.masked_fill(~mask, 0))
     assert found.any()
+
+
+def test_what_an_estimator_remembers_is_kept_with_the_system() -> None:
+    data = corpus()
+    whole = parser("adaptive-imle", data, estimator__rate=0.5)
+    kept = {name for name in whole.model.state_dict() if name.startswith("_layers")}
+    assert kept == {"_layers.syntax -> semantics.beta", "_layers.syntax -> semantics.average"}
+    assert not any(name.startswith("_layers") for name in parser("imle", data).model.state_dict())
+    (wire,) = whole.model.all_wires()
+    batch = batch_of(data["graphs"].train[:3], whole, [1, 2, 3])
+    before = float(whole.model.memory()[0])
+    whole.model.eval()
+    whole.model.loss(batch, "semantics").sum().backward()
+    account(whole, data["graphs"].train[0])
+    assert float(whole.model.memory()[0]) == before, "nothing is learned outside of training"
+    whole.model.train()
+    whole.model.loss(batch, "semantics", watched={}).sum().backward()
+    assert float(whole.model.memory()[0]) == before, "nor by looking on"
+    whole.model.loss(batch, "semantics").sum().backward()
+    after = float(whole.model.memory()[0])
+    assert after in (pytest.approx(1.5 * before), pytest.approx(before / 1.5))
+    assert float(whole.model.estimator_on(wire).beta) == after  # pyright: ignore[reportAttributeAccessIssue]
+    instead = spigot.AdaptiveIMLE(start=3.0)
+    whole.model.loss(batch, "semantics", instead=instead).sum().backward()
+    assert float(whole.model.memory()[0]) == after, "what stands on a wire for now remembers nothing"
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"name": "lpgd", "rho": "auto", "two_sided": True}, spigot.LPGD(rho="auto", two_sided=True)),
+        ({"name": "lpgd", "rho": 5}, spigot.LPGD(rho=5.0)),
+        ({"name": "spigot-ce", "start": "sparsemap", "soft": True}, spigot.SpigotCE(start="sparsemap", soft=True)),
+        ({"name": "marginal-ste", "sampled": False}, spigot.MarginalStraightThrough(sampled=False, seed=3)),
+        ({"name": "score-function", "samples": 4}, spigot.ScoreFunction(4, seed=3)),
+    ],
+)
+def test_words_and_truth_values_are_options_too(table: Any, expected: spigot.AbstractEstimator) -> None:
+    assert build_estimator(estimator_settings(table), None, seed=3) == expected
+
+
+@pytest.mark.parametrize(
+    "table", [{"name": "lpgd", "rho": "much"}, {"name": "lpgd", "rho": 0}, {"name": "spigot-ce", "start": "here"}]
+)
+def test_words_that_mean_nothing_are_refused(table: Any) -> None:
+    with pytest.raises(ValueError, match=r"rho|start"):
+        estimator_settings(table)

@@ -1,23 +1,14 @@
-"""Randomness for draws: seeds from a generator, and numbers from seeds.
+"""Randomness for draws: numbers from seeds.
 
 A draw is a function of its seed, whatever the device, the threads and the other instances. Kernels and plain torch
 expand a seed by the same counter and hash (SplitMix64), in their own order.
 """
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
-
-
-def draw_seeds(samples: int, batch: tuple[int, ...], generator: Generator | None, device: torch.device) -> Tensor:
-    """A seed for each draw of each instance, `(*batch, samples)`; the generator moves on by as many, no matter what."""
-    if samples < 0:
-        raise ValueError(f"samples is {samples}; it must be zero or more.")
-    where = device if generator is None else generator.device
-    seeds = torch.randint(-(2**63), 2**63 - 1, (samples, *batch), generator=generator, device=where)
-    return seeds.to(device).movedim(0, -1)
 
 
 def uniform(seeds: Tensor, index: Tensor | int) -> Tensor:

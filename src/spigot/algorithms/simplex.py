@@ -127,48 +127,10 @@ def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
     return arc_labels_reference(point, mask, sequential)
 
 
-@torch.library.custom_op("spigot::pull_arc_labels", mutates_args=())
-def pull_arc_labels(z: Tensor, grad: Tensor, mask: Tensor, eta: float, sequential: bool) -> Tensor:
-    r"""$z - \operatorname{proj}(z - \eta g)$ over $\mathcal P_{\text{SDP}}$, in double precision throughout.
-
-    One pass over memory: in a training step this is most of what the layer costs.
-
-    Args:
-        z: `(*batch, n, n, 1 + l)`, in the layout of `project_arc_labels`.
-        grad: The gradient g, of the same shape; outside of the mask it is not looked at.
-        mask: Parts that exist.
-        eta: The step size.
-        sequential: As for `project_arc_labels`.
-
-    Example:
-        >>> z, grad = torch.zeros(1, 2, 2, 2), torch.zeros(1, 2, 2, 2)
-        >>> grad[0, 0, 1, 1] = -0.5                             # the loss wants the label of an absent arc
-        >>> pull_arc_labels(z, grad, torch.ones(1, 2, 2, 2, dtype=torch.bool), 1.0, False)[0, 0, 1]
-        tensor([-0.2500, -0.2500])
-    """
-    if z.numel() == 0:
-        return torch.zeros_like(z)
-    if native.serves(z):
-        source = flatten(z, 3)
-        result = torch.empty_like(source)
-        fault = native.kernels.pull_arc_labels(
-            source, flatten(grad, 3), flatten(mask, 3), eta, result, sequential, torch.get_num_threads()
-        )
-        raise_fault(fault, z, 3, "points")
-        return result.reshape(z.shape)
-    exact = z if z.device.type == "mps" else z.double()  # mps has no float64
-    stepped = exact - eta * grad.to(exact.dtype)
-    return (exact - arc_labels_reference(stepped, mask, sequential)).masked_fill(~mask, 0).to(z.dtype)
-
-
 for _operator in (project_simplex, project_heads, project_labelled_heads):
     _operator.register_fake(lambda point, mask: torch.empty_like(point, memory_format=torch.contiguous_format))
 project_arc_labels.register_fake(
     lambda point, mask, sequential: torch.empty_like(point, memory_format=torch.contiguous_format)
-)
-
-pull_arc_labels.register_fake(
-    lambda z, grad, mask, eta, sequential: torch.empty_like(z, memory_format=torch.contiguous_format)
 )
 
 
@@ -257,5 +219,5 @@ def arc_labels_reference(point: Tensor, mask: Tensor, sequential: bool) -> Tenso
     return torch.cat((y, x.masked_fill(~labels, 0)), -1)
 
 
-for _operator in (project_simplex, project_heads, project_labelled_heads, project_arc_labels, pull_arc_labels):
+for _operator in (project_simplex, project_heads, project_labelled_heads, project_arc_labels):
     batched(_operator)

@@ -111,7 +111,9 @@ def resolved_config(
         name = ".".join(map(str, path)).removeprefix("stages.").replace(".estimator.estimator", ".estimator")
         option = _option(name, options or {}) or _option(f"{name}.{reason.partition(' ')[0]}", options or {})
         if reason == "extra_forbidden":
-            reason = f"is not a known setting{suggestion(name, values, '--' if option.startswith('--') else '')}"
+            # Of an unknown group the setting in it says more.
+            whole = next((given for given in options or {} if given.startswith(f"{name}.")), name)
+            reason = f"is not a known setting{suggestion(whole, values, '--' if option.startswith('--') else '')}"
         end = "" if reason.endswith(("?", ".")) else "."
         if option:
             raise ValueError(f"{option}: {reason.replace('Input should', 'it should')}{end}") from None

@@ -159,7 +159,10 @@ TASKS = {"parsing": parsing, "classification": classification}
 CONSUMED: dict[str, type[Values]] = {"classifier": Inside}
 """Settings of a file that say which stages there are, and are no settings of any."""
 
-_FIRST = ("pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed")
+_FIRST = (
+    *("pipeline", "attention", "ste", "spigot", "lpgd", "spigot-ce", "spigot-eg", "sparsemap", "identity", "blackbox"),
+    *("imle", "adaptive-imle", "perturbed", "marginal-ste", "score-function", "reinmax"),
+)
 
 
 def systems(task: str = "") -> tuple[str, ...]:

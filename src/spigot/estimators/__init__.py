@@ -1,18 +1,31 @@
 """What goes forward through an argmax, and what comes back."""
 
+from spigot.estimators.adaptive import AdaptiveIMLE
+from spigot.estimators.labels import SpigotCE, SpigotEG, pulled_back_label
+from spigot.estimators.lpgd import LPGD
 from spigot.estimators.perturbed import IMLE, BlackBox, Perturbed
+from spigot.estimators.sampled import MarginalStraightThrough, ReinMax, ScoreFunction, score_function
 from spigot.estimators.soft import SparseMAP, StructuredAttention
 from spigot.estimators.spigot import Spigot
 from spigot.estimators.surrogate import Identity, Pipeline, StraightThrough
 
 __all__ = [
     "IMLE",
+    "LPGD",
+    "AdaptiveIMLE",
     "BlackBox",
     "Identity",
+    "MarginalStraightThrough",
     "Perturbed",
     "Pipeline",
+    "ReinMax",
+    "ScoreFunction",
     "SparseMAP",
     "Spigot",
+    "SpigotCE",
+    "SpigotEG",
     "StraightThrough",
     "StructuredAttention",
+    "pulled_back_label",
+    "score_function",
 ]

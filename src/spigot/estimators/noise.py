@@ -7,7 +7,7 @@ get fresh noise.
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from spigot.types import Mask, Parts
@@ -41,21 +41,44 @@ def gaussian(scores: Parts, mask: Mask, event_ndim: int, seed: int, samples: int
     return torch.special.ndtri(_uniform(scores, mask, event_ndim, seed, samples))
 
 
+def seeds(scores: Parts, mask: Mask, event_ndim: int, seed: int, samples: int) -> Int[Tensor, "samples *batch"]:
+    """A seed for each draw and instance, for structures that are drawn from.
+
+    Example:
+        >>> scores, mask = torch.tensor([[0.1, 0.2], [0.3, 0.4]]), torch.ones(2, 2, dtype=torch.bool)
+        >>> both = seeds(scores, mask, 1, seed=0, samples=3)
+        >>> torch.equal(both[:2, 1], seeds(scores[1], mask[1], 1, seed=0, samples=2)), len(both.unique())
+        (True, 6)
+    """
+    drawn = _streams(scores, mask, event_ndim, _places(scores, event_ndim), seed, samples)
+    return drawn.flatten(scores.ndim - event_ndim + 1).squeeze(-1) & 0x7FFFFFFFFFFFFFFF
+
+
 def _uniform(scores: Parts, mask: Mask, event_ndim: int, seed: int, samples: int) -> Float[Tensor, "samples *parts"]:
     """Numbers strictly between 0 and 1."""
+    place = _places(scores, event_ndim)
+    drawn = _mix(_streams(scores, mask, event_ndim, place, seed, samples) + place)
+    # 23 bits and a half: exact in float32, and neither 0 nor 1, so that the logarithms are finite.
+    return (((drawn >> 41) & 0x7FFFFF).to(scores.dtype) + 0.5) * 2.0**-23
+
+
+def _places(scores: Parts, event_ndim: int) -> Tensor:
+    """A number for each part."""
     place = scores.new_zeros((), dtype=torch.int64)
     for size in scores.shape[scores.ndim - event_ndim :]:  # by position, not by memory: padding changes nothing
         place = place.unsqueeze(-1) * _STEP + torch.arange(size, device=scores.device)
-    place = _mix(place + _STEP)
+    return _mix(place + _STEP)
+
+
+def _streams(scores: Parts, mask: Mask, event_ndim: int, place: Tensor, seed: int, samples: int) -> Tensor:
+    """A number for each draw and instance, beside the parts."""
     # Adding zero makes one zero of the two; what stands outside the mask has no say.
     values = (scores.detach() + 0.0).masked_fill(~mask, 0)
     bits = values.view(torch.int32 if scores.dtype == torch.float32 else torch.int64).long()
     axes = tuple(range(-event_ndim, 0))
     key = (bits * (place | 1)).sum(axes, keepdim=True)
     draw = torch.arange(1, samples + 1, device=scores.device).reshape(samples, *[1] * scores.ndim)
-    drawn = _mix(_mix(_mix(_mix(key) + seed) + draw * _STEP) + place)
-    # 23 bits and a half: exact in float32, and neither 0 nor 1, so that the logarithms are finite.
-    return (((drawn >> 41) & 0x7FFFFF).to(scores.dtype) + 0.5) * 2.0**-23
+    return _mix(_mix(_mix(key) + seed) + draw * _STEP)
 
 
 def _mix(x: Tensor) -> Tensor:

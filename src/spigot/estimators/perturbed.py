@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spigot.estimators.needs import check_sampling, check_strength
 from spigot.estimators.noise import gaussian, gumbel
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
 from spigot.interface.estimators import check_settings, learns
@@ -52,7 +53,7 @@ class BlackBox(AbstractSurrogate):
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm)
-        _check_strength(self.strength)
+        check_strength(self.strength)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
@@ -112,7 +113,7 @@ class IMLE(AbstractSurrogate):
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm)
-        _check_strength(self.strength)
+        check_strength(self.strength)
         if not 0 <= self.temperature < math.inf:
             raise ValueError(f"temperature is {self.temperature}; it must be a finite number, or 0 for no noise.")
         check_sampling(self.samples, self.seed)
@@ -204,16 +205,3 @@ class Perturbed(AbstractSurrogate):
         axes = tuple(range(-structure.event_ndim, 0))
         worth = ((drawn - structure.argmax(scores, mask)) * grad).sum(axes, keepdim=True)
         return torch.where(mask, (worth * noise).mean(0) / self.temperature, 0)  # there is noise on missing parts too
-
-
-def _check_strength(strength: float) -> None:
-    if not 0 < strength < math.inf:
-        raise ValueError(f"strength is {strength}; it is a step and a divisor, so it must be a positive number.")
-
-
-def check_sampling(samples: int, seed: int) -> None:
-    """Refuse numbers of draws, and seeds, that are none."""
-    if not isinstance(samples, int) or samples < 1:
-        raise ValueError(f"samples is {samples!r}; it must be a whole number, 1 or more.")
-    if not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise ValueError(f"seed is {seed!r}; it must be a whole number, 0 or more, below 2**63.")

@@ -6,10 +6,10 @@ from typing import ClassVar, final
 import torch
 
 from spigot.algorithms.active_set import project_face
+from spigot.estimators.needs import require_marginals
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
-    AbstractMarginalStructure,
     AbstractStructure,
     AbstractSurrogate,
     Explanation,
@@ -41,12 +41,7 @@ class StructuredAttention(AbstractEstimator):
     hard: ClassVar[bool] = False
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
-        if not isinstance(structure, AbstractMarginalStructure):
-            raise TypeError(
-                f"StructuredAttention needs marginals, and {structure} has none. "
-                "Use Spigot or StraightThrough, or a structure with log_partition."
-            )
-        return structure.marginals(scores, mask)
+        return require_marginals("StructuredAttention", structure, "Spigot or StraightThrough").marginals(scores, mask)
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None

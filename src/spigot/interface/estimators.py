@@ -2,6 +2,7 @@
 
 import abc
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -36,6 +37,23 @@ class AbstractEstimator(Bordered, abc.ABC):
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         r"""What this estimator does when $\nabla_z L$ is `grad`: z, the step, the projection, the result."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Tensors to keep from step to step, by name, as they are at the start: none, unless an estimator adapts.
+
+        The estimator itself is a value and holds none of it: `spigot.Argmax` keeps them as buffers, and hands them to
+        `bind` at each call.
+        """
+        return {}
+
+    def bind(self, state: Mapping[str, Tensor], *, learning: bool) -> "AbstractEstimator":
+        """This estimator with its state at hand.
+
+        Args:
+            state: The tensors that `state` named, with their values of now.
+            learning: Whether a backward pass may change them, in place.
+        """
+        return self
 
 
 class AbstractSurrogate(AbstractEstimator):
@@ -82,12 +100,16 @@ class AbstractSurrogate(AbstractEstimator):
 
     def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
         """The gradient as the estimator uses it: zero outside the mask, each instance at most `max_norm` long."""
-        grad = torch.where(mask, grad, 0)
-        if self.max_norm is None:
-            return grad
-        axes = tuple(range(-structure.event_ndim, 0))
-        norm = torch.linalg.vector_norm(grad, dim=axes, keepdim=True)
-        return grad.mul_(self.max_norm / norm.clamp(min=self.max_norm))
+        return clipped(grad, mask, structure.event_ndim, self.max_norm)
+
+
+def clipped(grad: Parts, mask: Mask, event_ndim: int, max_norm: float | None) -> Parts:
+    """A gradient, zero outside the mask, of each instance at most `max_norm` long."""
+    grad = torch.where(mask, grad, 0)
+    if max_norm is None:
+        return grad
+    norm = torch.linalg.vector_norm(grad, dim=tuple(range(-event_ndim, 0)), keepdim=True)
+    return grad.mul_(max_norm / norm.clamp(min=max_norm))
 
 
 def as_pullback(result: Pullback | Parts) -> Pullback:

@@ -2,7 +2,9 @@
 
 import abc
 
-from spigot.precision import Bordered
+import torch
+
+from spigot.precision import Bordered, exact
 from spigot.types import Flags, Mask, Parts, Values
 
 
@@ -37,10 +39,32 @@ class AbstractPolytope(Bordered, abc.ABC):
             eta: The step size.
             mask: Parts that exist.
         """
-        if z.device.type == "mps":  # which has no float64
-            return z - self.project(z - eta * grad, mask)
-        exact = z.double()
-        return (exact - self.project(exact - eta * grad.double(), mask)).to(z.dtype)
+        point = exact(z)
+        return (point - self.project(point - eta * grad.to(point), mask)).to(z.dtype)
+
+    def pull_scored(
+        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+    ) -> Parts:
+        r"""$\operatorname{proj}_{\mathcal P}(v) - \operatorname{proj}_{\mathcal P}(v - \eta g)$: what LPGD sends back.
+
+        Here $v = z + s / \rho$, so that a part moves as far as the step outweighs its score. In float64, as `pull`.
+
+        Args:
+            z: The best structure.
+            scores: The scores s that it was found by. Infinite ones are as in `steps`.
+            scale: $1 / \rho$ of each instance, `(*batch, 1, ..., 1)`.
+            grad: The gradient g at z.
+            eta: The step size.
+            mask: Parts that exist.
+            two_sided: Half of $\operatorname{proj}(v + \eta g) - \operatorname{proj}(v - \eta g)$ instead.
+        """
+        high, low, mask = steps(z, scores, scale, grad, eta, mask, two_sided)
+        moved = self._project_near(high, z, mask) - self._project_near(low, z, mask)
+        return (moved / 2 if two_sided else moved).to(z.dtype)
+
+    def _project_near(self, point: Parts, z: Parts, mask: Mask) -> Parts:
+        """The projection of a point whose answer may well be z."""
+        return self.project(point, mask)
 
     def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values | None:
         """The duality gap of a projection: how much the squared distance could still shrink, at most.
@@ -57,3 +81,20 @@ class AbstractPolytope(Bordered, abc.ABC):
             The direction, zero where masked; `None` if the polytope does not know its affine hull.
         """
         return None
+
+
+def steps(
+    z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool
+) -> tuple[Parts, Parts, Mask]:
+    r"""The two points that LPGD projects, in float64, and the parts that take part.
+
+    Infinite scores are settled: a part of $-\infty$ that was not chosen does not exist here, one that had to be chosen
+    counts as 0, and a part of $+\infty$ outdoes whatever is finite.
+    """
+    point, wide, along = exact(z), exact(scores), exact(grad)
+    step = torch.where(mask, eta * along, 0)
+    shift = torch.where(mask & wide.isfinite(), wide * scale.to(wide), 0)
+    reach = (shift.abs() + step.abs()).amax() if z.numel() else 0
+    shift = torch.where(mask & wide.isposinf(), 4 + 4 * reach, shift)
+    centre = point + shift
+    return centre + step if two_sided else centre, centre - step, mask & ~(wide.isneginf() & (point == 0))

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from spigot.checks import MissingVerbError
 from spigot.interface.polytopes import AbstractPolytope
-from spigot.precision import Bordered
+from spigot.precision import Bordered, exact
 from spigot.records import HullResult
 from spigot.types import Flags, Mask, Parts, Values
 
@@ -147,10 +147,10 @@ class AbstractMarginalStructure(AbstractStructure):
 
     def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
-        exact = _exact(scores)
-        finite = torch.where(exact.isfinite(), exact, 0)  # -inf has no mass; NaN inside the mask is refused below
+        wide = exact(scores)
+        finite = torch.where(wide.isfinite(), wide, 0)  # -inf has no mass; NaN inside the mask is refused below
         axes = tuple(range(-self.event_ndim, 0))
-        value = self.log_partition(exact, mask) - (self.marginals(exact, mask) * finite).sum(axes)
+        value = self.log_partition(wide, mask) - (self.marginals(wide, mask) * finite).sum(axes)
         return value.clamp(min=0).to(scores.dtype)
 
     def kl(self, scores: Parts, others: Parts, mask: Mask | None = None) -> Values:
@@ -165,7 +165,7 @@ class AbstractMarginalStructure(AbstractStructure):
             raise ValueError(
                 f"others has shape {tuple(others.shape)} and scores {tuple(scores.shape)}; they must be equal."
             )
-        s, t = _exact(scores), _exact(others)
+        s, t = exact(scores), exact(others)
         mu = self.marginals(s, mask)
         axes = tuple(range(-self.event_ndim, 0))
         apart = torch.where(mu > 0, mu * torch.where(mu > 0, s - t, 0), 0).sum(axes)
@@ -175,13 +175,12 @@ class AbstractMarginalStructure(AbstractStructure):
     def log_count(self, mask: Mask) -> Values:
         r"""$\log \lvert\mathcal Z\rvert$: how many members the mask leaves, in float64."""
         zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
-        return self.log_partition(_exact(zeros), mask)
+        return self.log_partition(exact(zeros), mask)
 
 
 class AbstractSamplingStructure(AbstractMarginalStructure):
     """A structure that can be drawn from."""
 
-    @abc.abstractmethod
     def sample(
         self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
     ) -> Parts:
@@ -197,8 +196,25 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
         Returns:
             Members, `(samples, *batch, *parts)`, without a gradient.
         """
+        if not isinstance(samples, int) or samples < 0:
+            raise ValueError(f"samples is {samples!r}; it must be a whole number, zero or more.")
+        limits = torch.iinfo(torch.int64)
+        where = scores.device if generator is None else generator.device
+        shape = (samples, *scores.shape[: scores.ndim - self.event_ndim])
+        seeds = torch.randint(limits.min, limits.max, shape, generator=generator, device=where)
+        return self.sample_from_seeds(scores, seeds.to(scores.device), mask)
 
+    @abc.abstractmethod
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+        """`sample` with its randomness spelt out: the same seed and the same scores give the same draw, in any batch.
 
-def _exact(scores: Tensor) -> Tensor:
-    """In float64, where the device has it: differences of large numbers follow."""
-    return scores if scores.device.type == "mps" else scores.double()
+        This is what a structure implements, and how estimators sample, whose draws belong to the instance.
+
+        Args:
+            scores: The part scores, `(*batch, *parts)`.
+            seeds: One for each draw and instance, int64, `(samples, *batch)`.
+            mask: Parts that exist.
+
+        Returns:
+            Members, `(samples, *batch, *parts)`, without a gradient.
+        """

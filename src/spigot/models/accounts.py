@@ -125,9 +125,8 @@ def account(
         grad = torch.zeros_like(z) if z.grad is None else z.grad
         source = model.stages[wire.source]
         used = wire.watched_with(estimator)
-        told[wire.name] = Account(
-            sentence, float(loss.detach()), repr(used), _explained(source, used, scores.detach(), grad, mask, top)
-        )
+        parts = _explained(source, model.estimator_on(wire, used), scores.detach(), grad, mask, top)
+        told[wire.name] = Account(sentence, float(loss.detach()), repr(used), parts)
     return told
 
 

@@ -158,6 +158,11 @@ class System(nn.Module):
                 )
                 for wire in settings.reads
             )
+        # Where estimators keep what they remember; wires that pass the same thing share it.
+        self._layers = nn.ModuleDict()
+        for wire in self.all_wires():
+            if self._keeper(wire) == wire:
+                self._layers[wire.name] = spigot.Argmax(self.stages[wire.source].structure, wire.estimator)
 
     @property
     def stages(self) -> dict[str, AbstractStage]:
@@ -177,6 +182,29 @@ class System(nn.Module):
     def all_wires(self) -> Iterator[Wire]:
         """Every wire, in the order of the stages that read."""
         return (wire for wires in self.wires.values() for wire in wires)
+
+    def estimator_on(
+        self, wire: Wire, instead: AbstractEstimator | None = None, *, learning: bool = False
+    ) -> AbstractEstimator:
+        """The estimator of a wire with what the wire remembers of it, ready to be called.
+
+        Args:
+            wire: The wire.
+            instead: Another estimator to stand there, which remembers nothing.
+            learning: Whether a backward pass may change what is remembered.
+        """
+        if instead is not None and instead != wire.estimator:
+            return instead.bind(instead.state(), learning=False)
+        return cast(spigot.Argmax, self._layers[self._keeper(wire).name]).bound(learning=learning)
+
+    def memory(self) -> list[Tensor]:
+        """What the estimators on its wires remember from step to step, apart from parameters."""
+        return list(self._layers.buffers())
+
+    def _keeper(self, wire: Wire) -> Wire:
+        """The first wire that passes the same."""
+        same = (other for other in self.all_wires() if (other.source, other.estimator) == (wire.source, wire.estimator))
+        return next(same)
 
     def parts(self) -> "dict[str, Part]":
         """Whatever has an optimiser of its own, by name: stages, their helpers, shared encoders."""
@@ -261,7 +289,9 @@ class System(nn.Module):
                     continue
                 if key not in soft:
                     scores, mask = decided[wire.source]
-                    soft[key] = spigot.argmax(scores, self.stages[wire.source].structure, wire.estimator, mask=mask)
+                    soft[key] = spigot.argmax(
+                        scores, self.stages[wire.source].structure, self.estimator_on(wire), mask=mask
+                    )
                 read.append(soft[key])
             limit = (limits or {}).get(name)
             evidence = stage.evidence(batch, read, limits=limit)
@@ -315,7 +345,9 @@ class System(nn.Module):
                     # Behind a wire that lets nothing through there is nothing to watch.
                     before = self._read(source, replace(reading, watched=None) if frozen else reading)
                     scores, mask = source.evidence(reading.batch, before)
-                    z = spigot.argmax(scores, source.structure, estimator, mask=mask)
+                    learning = self.training and reading.watched is None
+                    used = self.estimator_on(wire, estimator, learning=learning)
+                    z = spigot.argmax(scores, source.structure, used, mask=mask)
                 if reading.watched is not None:
                     z = z if z.requires_grad else z.detach().requires_grad_()  # what comes back ends here, but it comes
                     z.retain_grad()

@@ -5,13 +5,8 @@ from typing import final
 
 import torch
 
-from spigot.algorithms.simplex import (
-    project_arc_labels,
-    project_heads,
-    project_labelled_heads,
-    project_simplex,
-    pull_arc_labels,
-)
+from spigot.algorithms.pulls import pull_arc_labels, pull_heads, pull_simplex
+from spigot.algorithms.simplex import project_arc_labels, project_heads, project_labelled_heads, project_simplex
 from spigot.algorithms.words import existing_words, labelled_arcs, tree_arcs
 from spigot.checks import check_arcs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
@@ -30,6 +25,14 @@ class Simplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_simplex(point, check_parts(point, mask, 1, "point"))
+
+    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+        return pull_simplex(z, grad, mask, eta)
+
+    def pull_scored(
+        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+    ) -> Parts:
+        return pull_simplex(z, grad, mask, eta, scores, scale, two_sided)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return _centre(direction, mask, -1)
@@ -90,6 +93,14 @@ class HeadSimplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_heads(point, check_arcs(point, mask, "point"))
+
+    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+        return pull_heads(z, grad, mask, eta)
+
+    def pull_scored(
+        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+    ) -> Parts:
+        return pull_heads(z, grad, mask, eta, scores, scale, two_sided)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return _centre(direction, mask, -2)
@@ -163,6 +174,11 @@ class ArcLabel(AbstractPolytope):
 
     def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
         return pull_arc_labels(z, grad, mask, eta, self.sequential)
+
+    def pull_scored(
+        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+    ) -> Parts:
+        return pull_arc_labels(z, grad, mask, eta, self.sequential, scores, scale, two_sided)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         """What an arc gets, its labels get in sum: its labels, and one less the arc, are a simplex."""

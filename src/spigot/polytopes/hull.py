@@ -12,6 +12,7 @@ from spigot.algorithms.host import HOSTED, handle_of
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import check_parts, refuse_mapped
 from spigot.interface import AbstractPolytope, AbstractStructure
+from spigot.precision import exact
 from spigot.records import HullResult, PackedSupport
 from spigot.types import Flags, Mask, Parts, Values
 
@@ -91,9 +92,11 @@ class ConvexHull(AbstractPolytope):
         return self._solve(point, mask, start, support=False).point
 
     def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        # z is a vertex of the hull, and close to the answer; mps has no float64
-        exact, along = (z, grad) if z.device.type == "mps" else (z.double(), grad.double())
-        return (exact - self.project(exact - eta * along, mask, start=exact)).to(z.dtype)
+        point = exact(z)
+        return (point - self._project_near(point - eta * exact(grad), point, mask)).to(z.dtype)
+
+    def _project_near(self, point: Parts, z: Parts, mask: Mask) -> Parts:
+        return self.project(point, mask, start=z.to(point))
 
     def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values:
         outward = torch.where(mask, point - projected, 0)

@@ -5,12 +5,11 @@ from typing import ClassVar, final
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Generator, Tensor
+from torch import Tensor
 
 from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
 from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
 from spigot.algorithms.chains import chain_lengths, chain_parts, part_places
-from spigot.algorithms.draws import draw_seeds
 from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
@@ -87,12 +86,9 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return chain_marginals(scores, self._check(scores, mask))
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         mask = self._check(scores, mask)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), generator, scores.device)
-        return chain_sample(scores.detach(), mask, seeds).movedim(scores.ndim - 3, 0)
+        return chain_sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = chain_parts(self._check(z, mask, "z"))

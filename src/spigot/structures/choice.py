@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from spigot.algorithms.active_set import project_simplex_hull
 from spigot.algorithms.choice import draw_choices, one_of, rank_choices
@@ -54,11 +54,8 @@ class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
         z, found = rank_choices(scores.detach(), check_parts(scores, mask, 1), k)
         return with_values(scores, z, found, 1)
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         mask = check_parts(scores, mask, 1)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-1]), scores, generator)
         return draw_choices(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-2, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from spigot.algorithms.draws import draw_seeds
 from spigot.algorithms.spans import (
     span_argmax,
     span_k_best,
@@ -71,12 +70,9 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return span_marginals(scores, self._parts(scores, mask))
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         parts = self._parts(scores, mask)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), generator, scores.device)
-        return span_sample(scores.detach(), parts, seeds).movedim(scores.ndim - 3, 0)
+        return span_sample(scores.detach(), parts, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
         parts = self._parts(scores, mask)

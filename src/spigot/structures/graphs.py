@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Generator, Tensor
+from torch import Tensor
 
 from spigot.algorithms.graph_members import draw_graphs, rank_graphs
 from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts
@@ -197,9 +197,6 @@ class IndependentGraphs(SemanticGraphs, AbstractRankedStructure, AbstractSamplin
         z, found = rank_graphs(scores.detach(), self._check(scores, mask), k)
         return with_values(scores, z, found, 3)
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         mask = self._check(scores, mask)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), scores, generator)
         return draw_graphs(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-4, 0)

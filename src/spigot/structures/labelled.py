@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from spigot.algorithms.draws import draw_seeds
 from spigot.algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
 from spigot.algorithms.words import labelled_arcs
 from spigot.checks import check_labelled_arcs, check_rank
@@ -79,12 +78,9 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         logs, shares, arcs = label_sums(scores, mask, True)
         return torch.where(mask, self.trees.marginals(logs, arcs).unsqueeze(-1) * shares, 0)
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         mask = self._check(scores, mask)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-3]), generator, scores.device)
-        return sample_labelled(scores.detach(), mask, seeds, *self.trees.kind).movedim(-4, 0)
+        return sample_labelled(scores.detach(), mask, seeds.movedim(0, -1), *self.trees.kind).movedim(-4, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = labelled_arcs(self._check(z, mask, "z"))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from spigot.algorithms.capped import project_subset_hull
 from spigot.algorithms.ranks import with_values
@@ -79,11 +79,8 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
             return torch.sigmoid(checked(scores, mask, 1)).masked_fill(~mask, 0)
         return subset_marginals(scores, mask, self.minimum, self._most)
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         mask = check_parts(scores, mask, 1)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-1]), scores, generator)
         return sample_subsets(scores.detach(), mask, seeds.movedim(0, -1), self.minimum, self._most).movedim(-2, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:

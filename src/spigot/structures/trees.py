@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.draws import draw_seeds
 from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.tree_draws import sample_trees
 from spigot.algorithms.tree_hull import project_tree_hull
@@ -47,12 +46,9 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return tree_marginals(scores, check_arcs(scores, mask), self.kind)
 
-    def sample(
-        self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
         mask = check_arcs(scores, mask)
-        seeds = draw_seeds(samples, tuple(scores.shape[:-2]), generator, scores.device)
-        return sample_trees(scores.detach(), mask, seeds, *self.kind).movedim(-3, 0)
+        return sample_trees(scores.detach(), mask, seeds.movedim(0, -1), *self.kind).movedim(-3, 0)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
         z, found = k_best_trees(scores.detach(), check_arcs(scores, mask), check_rank(k), *self.kind)

@@ -86,6 +86,18 @@ def sum_gradients(parameters: Sequence[nn.Parameter]) -> None:
             parameter.grad = _sum_sparse(parameter)
 
 
+def mean_memory(tensors: Sequence[Tensor]) -> None:
+    """Make what each process remembers of its share of a batch the mean over all of them.
+
+    Example:
+        >>> mean_memory([torch.zeros(())])                      # one process agrees with itself
+    """
+    if dist.is_initialized():
+        for tensor in tensors:
+            dist.all_reduce(tensor)
+            tensor /= dist.get_world_size()
+
+
 def _without_zeros(gradient: Tensor) -> Tensor:
     rows = gradient._values().any(1)
     if bool(rows.all()):

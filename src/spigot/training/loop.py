@@ -13,7 +13,7 @@ from spigot.batches import Annotations, Encoded, bucketed, collate, task_order
 from spigot.corpora.corpus import Corpus
 from spigot.models.parser import Parser
 from spigot.training.development import Development
-from spigot.training.distributed import share, total
+from spigot.training.distributed import mean_memory, share, total
 from spigot.training.optimiser import ModelOptimiser
 from spigot.training.plan import Phase, phases
 from spigot.training.requirements import nothing_for
@@ -197,6 +197,7 @@ class Trainer:
         self._check_finite(value, f"{task} loss", phase)
         for name in model.updated(task):
             self._check_finite(self.optimisers[name].step(), f"gradient of {name}", phase)
+        mean_memory(model.memory())
         return value
 
     def _check_finite(self, value: float, what: str, phase: Phase) -> None:

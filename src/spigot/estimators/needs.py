@@ -1,0 +1,43 @@
+"""What some estimators need of a structure, and the sentence for one that lacks it."""
+
+import math
+
+from spigot.interface import AbstractMarginalStructure, AbstractSamplingStructure, AbstractStructure
+
+
+def require_marginals(who: str, structure: AbstractStructure, instead: str) -> AbstractMarginalStructure:
+    """The structure, if its marginals are tractable."""
+    if isinstance(structure, AbstractMarginalStructure):
+        return structure
+    raise TypeError(
+        f"{who} needs marginals, and {structure} has none. Use {instead}, or a structure with log_partition."
+    )
+
+
+def require_samples(who: str, structure: AbstractStructure, instead: str) -> AbstractSamplingStructure:
+    """The structure, if it can be drawn from."""
+    if isinstance(structure, AbstractSamplingStructure):
+        return structure
+    raise TypeError(
+        f"{who} draws samples, and {structure} cannot be drawn from. Use {instead}, or a structure with sample."
+    )
+
+
+def check_strength(strength: float) -> None:
+    """A step in the scores that is divided by again."""
+    if not 0 < strength < math.inf:
+        raise ValueError(f"strength is {strength}; it is a step and a divisor, so it must be a positive number.")
+
+
+def check_temperature(temperature: float, name: str = "temperature") -> None:
+    """Something that scores are divided by."""
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"{name} is {temperature}; scores are divided by it, so it must be a positive number.")
+
+
+def check_sampling(samples: int, seed: int, least: int = 1) -> None:
+    """How many draws, and from which seed."""
+    if isinstance(samples, bool) or not isinstance(samples, int) or samples < least:
+        raise ValueError(f"samples is {samples!r}; it must be a whole number, {least} or more.")
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed!r}; it must be a whole number, 0 or more, below 2**63.")
