@@ -111,8 +111,8 @@ class EstimatorCase:
     """An estimator, made for a structure; whether it needs `marginals`, or works through the convex `hull`.
 
     `sampled`: its gradient is an estimate from draws, or invented, so that no difference quotient of its forward value
-    can equal it. `kind`: the structures that it is for; `named`: the few on which to look at another
-    configuration of an estimator that is looked at on all of them.
+    can equal it. `kind`: the structures that it is for; `named`: on which of them to look at it. A few estimators are
+    looked at on all structures, and so each structure with those; the others on the structures of each sort.
     """
 
     name: str
@@ -121,14 +121,14 @@ class EstimatorCase:
     hull: bool = False
     sampled: bool = False
     kind: type[AbstractStructure] = AbstractStructure
-    named: tuple[str, ...] = ()
+    named: tuple[str, ...] | None = ()
 
     def structures(self) -> list[StructureCase]:
         """The cases that have what the estimator needs."""
         cases = HULLS if self.hull else [case for case in STRUCTURES if case.name not in _LIKE_OTHERS]
         cases = [case for case in cases if isinstance(case.structure, self.kind)]
-        if self.named:
-            cases = [case for case in cases if case.name in self.named]
+        if self.named is not None:
+            cases = [case for case in cases if case.name in (self.named or EACH_SORT)]
         return [case for case in cases if case.marginal] if self.marginals else cases
 
     def __str__(self) -> str:
@@ -471,6 +471,8 @@ POLYTOPES: list[PolytopeCase] = [
 ]
 
 FEW = ("OneOf", "ProjectiveTrees", "SemanticGraphs")
+EACH_SORT = (*FEW, "SemanticGraphs-one", "Chains", "Matchings", "ZeroOneProgram", "RelaxedProgram", "Oracle")
+ALL = None
 
 
 def bound(estimator: AbstractEstimator) -> AbstractEstimator:
@@ -482,19 +484,19 @@ ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("Pipeline", lambda _: spigot.Pipeline()),
     EstimatorCase("StraightThrough", lambda _: spigot.StraightThrough()),
     EstimatorCase("StraightThrough-clipped", lambda _: spigot.StraightThrough(max_norm=0.5)),
-    EstimatorCase("Spigot", lambda _: spigot.Spigot()),
+    EstimatorCase("Spigot", lambda _: spigot.Spigot(), named=ALL),
     EstimatorCase("Spigot-clipped", lambda _: spigot.Spigot(eta=2.0, max_norm=0.5)),
     EstimatorCase("Spigot-hull", lambda s: spigot.Spigot(eta=0.7, polytope=spigot.ConvexHull(s)), hull=True),
-    EstimatorCase("StructuredAttention", lambda _: spigot.StructuredAttention(), marginals=True),
-    EstimatorCase("SparseMAP", lambda _: spigot.SparseMAP(), hull=True),
+    EstimatorCase("StructuredAttention", lambda _: spigot.StructuredAttention(), marginals=True, named=ALL),
+    EstimatorCase("SparseMAP", lambda _: spigot.SparseMAP(), hull=True, named=ALL),
     EstimatorCase("BlackBox", lambda _: spigot.BlackBox()),
     EstimatorCase("BlackBox-clipped", lambda _: spigot.BlackBox(strength=3.0, max_norm=0.5)),
-    EstimatorCase("IMLE", lambda _: spigot.IMLE()),
+    EstimatorCase("IMLE", lambda _: spigot.IMLE(), named=ALL),
     EstimatorCase("IMLE-samples", lambda _: spigot.IMLE(2.0, temperature=0.5, samples=3, seed=7, max_norm=0.5)),
     EstimatorCase("Identity", lambda _: spigot.Identity()),
     EstimatorCase("Identity-normalised", lambda _: spigot.Identity(eta=2.0, normalise=True, max_norm=0.5)),
     EstimatorCase("Perturbed", lambda _: spigot.Perturbed(0.5, samples=4, seed=7, max_norm=0.5), sampled=True),
-    EstimatorCase("LPGD", lambda _: spigot.LPGD(rho=3.0)),
+    EstimatorCase("LPGD", lambda _: spigot.LPGD(rho=3.0), named=ALL),
     EstimatorCase("LPGD-auto", lambda _: spigot.LPGD(2.0, "auto", two_sided=True, max_norm=0.5), named=FEW),
     EstimatorCase(
         "LPGD-hull",

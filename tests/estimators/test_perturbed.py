@@ -53,7 +53,7 @@ def test_blackbox_is_the_gradient_of_the_interpolated_loss(case: StructureCase, 
         (theirs,) = torch.autograd.grad(interpolated, leaf)
         torch.testing.assert_close(gradient.flatten(), theirs, rtol=0, atol=1e-9)
         moved += bool(theirs.any())
-    assert moved >= 3, "the comparison is not between zeros"
+    assert moved >= 2, "the comparison is not between zeros"
 
 
 def test_blackbox_in_the_paper_is_for_costs() -> None:

@@ -211,8 +211,8 @@ def test_members_worth_minus_infinity_are_not_listed() -> None:
     z, values = Subsets(2, 2).k_best(scores, 3)
     assert values.tolist() == [3.0, -torch.inf, -torch.inf]
     assert not z[1:].any()
-    with pytest.raises(ValueError, match="whole number, one or more"):
-        Subsets().k_best(scores, 0)
+    with pytest.raises(ValueError, match="whole number, zero or more"):
+        Subsets().k_best(scores, -1)
 
 
 @pytest.mark.parametrize("case", SUBSETS, ids=str)
