@@ -125,13 +125,11 @@ def mapped_is_batched(estimator: EstimatorCase, case: StructureCase, dtype: torc
     """Under vmap the mapped axis is one more batch axis, forward and back."""
     rule = estimator.make(case.structure)
     scores, mask = case.draw(24, 3, dtype=dtype)
-
-    def layer(s: Tensor, m: Tensor) -> Tensor:
-        return spigot.argmax(s, case.structure, rule, mask=m)
-
     leaf = scores.clone().requires_grad_()
-    z = torch.vmap(layer)(leaf, mask)
-    torch.testing.assert_close(z, layer(leaf, mask), rtol=0, atol=near(estimator, dtype))
+    z = torch.vmap(lambda s, m: spigot.argmax(s, case.structure, rule, mask=m))(leaf, mask)
+    torch.testing.assert_close(
+        z, spigot.argmax(leaf, case.structure, rule, mask=mask), rtol=0, atol=near(estimator, dtype)
+    )
     (mapped,) = torch.autograd.grad(z, leaf, upstream(scores), allow_unused=True)
     ours = torch.zeros_like(leaf) if mapped is None else mapped
     torch.testing.assert_close(ours, layer_gradient(estimator, case)(scores, mask), rtol=0, atol=near(estimator, dtype))
