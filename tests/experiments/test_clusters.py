@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from spigot.experiments.clusters import CONTENDERS, Contender, Settings, make_task, match, run, summarise, train
+from spigot.experiments.clusters_page import cluster_page
 
 import spigot
 from spigot.experiments import clusters
-from spigot.experiments.clusters import CONTENDERS, Contender, Settings, make_task, match, run, summarise, train
-from spigot.experiments.clusters_page import cluster_page
 from spigot.report.page import render
 
 TINY = Settings(clusters=(3,), seeds=2, epochs=2, train=200, test=100)
