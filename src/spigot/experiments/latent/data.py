@@ -70,15 +70,8 @@ def make_task(name: str, settings: Settings, seeds: Sequence[int]) -> AbstractTa
         made = [_valued(structure, kind.parts, seed, *counts) for seed in seeds]
         make, members = Valued, list_members(structure, kind.parts) if kind.members is None else kind.members()
     train, test, start, near = zip(*made, strict=True)
-    return make(
-        name,
-        structure,
-        Instances.stack(train),
-        Instances.stack(test),
-        _side_by_side(start),
-        _side_by_side(near),
-        members,
-    )
+    parameters = _side_by_side(start), _side_by_side(near) if all(near) else None
+    return make(name, structure, Instances.stack(train), Instances.stack(test), *parameters, members)
 
 
 def list_members(structure: AbstractStructure, parts: Sequence[int]) -> Tensor | None:
