@@ -48,7 +48,8 @@ def heat_table(columns: Sequence[str], rows: Sequence[HeatRow], *, title: str, n
         (True, True, True)
     """
     left = max((13 * ems(shorten(visible(row.name), _LETTERS)) for row in rows), default=0.0) + _GAP
-    width, height = left + _CELL * len(columns), _TOP + _HEAD + _ROW * len(rows) + _FOOT
+    width = max(left + _CELL * len(columns), 17 * ems(visible(title)))  # in bold letters
+    height = _TOP + _HEAD + _ROW * len(rows) + _FOOT
     heads = "".join(
         f'<text role="columnheader" x="{left + _CELL * (k + 0.5):g}" y="{_TOP + 18}" text-anchor="middle" '
         f'fill="var(--muted, #5d6575)">{escape(visible(column))}</text>'
@@ -58,7 +59,8 @@ def heat_table(columns: Sequence[str], rows: Sequence[HeatRow], *, title: str, n
     said = escape(visible(title))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="table" '
-        f'aria-label="{said}" font-family="system-ui, sans-serif" font-size="13" fill="var(--ink, #1c2230)">'
+        f'style="max-width: {1.3 * width:.0f}px" aria-label="{said}" font-family="system-ui, sans-serif" font-size="13" '
+        f'fill="var(--ink, #1c2230)">'
         f'<text x="0" y="16" font-size="15" font-weight="700" aria-hidden="true">{said}</text>'
         f'<g role="row"><text role="columnheader" x="0" y="{_TOP + 18}"></text>{heads}</g>{body}</svg>'
     )

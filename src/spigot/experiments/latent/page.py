@@ -1,10 +1,12 @@
 """The page of the experiment: who found what, a section for each task, and how to read it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
 import spigot
+from spigot.experiments.latent.contenders import BOUND
 from spigot.experiments.latent.data import TITLES
 from spigot.experiments.latent.results import Outcome, Row, mean_and_spread, summarise
 from spigot.experiments.latent.settings import Settings
@@ -56,28 +58,32 @@ def _overview(rows: Sequence[Row]) -> Section:
 
 
 def _task_section(task: str, outcomes: Sequence[Outcome], rows: Sequence[Row]) -> Section:
-    here = ranked(row for row in rows if row.task == task)
-    shown = [row.contender for row in here if row.aside and row.contender != _bound(here)]
-    shown += [row.contender for row in here if not row.aside and row.found is not None][:_BEST]
+    here = ranked(row for row in rows if row.task == task and row.found is not None)
+    shown = [row.contender for row in here if row.aside and row.contender != BOUND.name]
+    shown += [row.contender for row in here if not row.aside][:_BEST]
+    series = {name: k for k, name in enumerate(shown)}
+    drawn = [o for name in shown for o in outcomes if (o.task, o.contender) == (task, name)]
+    caption = f"The {_BEST} that found most in the end; in dashes, what is no contender."
+    pictures = [
+        Picture(_chart(drawn, "found", TITLES[task], "parts found, %", f"{task}-found"), caption),
+        Picture(_chart(drawn, "loss", TITLES[task], "loss on unseen instances", f"{task}-loss"), caption),
+    ]
+    table = replace(result_table(task, rows, series), title="")
+    return Section(TITLES[task], [_headline(here)], pictures, table=table)
+
+
+def _chart(outcomes: Sequence[Outcome], measure: str, title: str, label: str, key: str) -> str:
     lines = []
-    for series, name in enumerate(shown):
-        outcome = next(o for o in outcomes if (o.task, o.contender) == (task, name))
-        values = [mean_and_spread(measured.found) for measured in outcome.curve]
-        steps = [measured.step for measured in outcome.curve]
-        means, spreads = zip(*values, strict=True) if values else ((), ())
-        lines.append(Curve(name, steps, means, spreads, series, dashed=outcome.aside))
-    chart = curves(lines, title="Parts found", x_label="step", y_label="parts found, %", key=f"latent-{task}")
-    caption = f"The {_BEST} that found most in the end, and in dashes the floor and the exact gradient."
-    return Section(TITLES[task], [_headline(here)], [Picture(chart, caption)], table=result_table(task, rows))
-
-
-def _bound(rows: Sequence[Row]) -> str | None:
-    return next((row.contender for row in rows if row.aside and row.found and row.found[0] == 1.0), None)
+    for series, outcome in enumerate(outcomes):
+        values = [mean_and_spread(getattr(measured, measure)) for measured in outcome.curve]
+        steps, means, spreads = [m.step for m in outcome.curve], [v[0] for v in values], [v[1] for v in values]
+        lines.append(Curve(outcome.contender, steps, means, spreads, series, dashed=outcome.aside))
+    return curves(lines, title=title, x_label="step", y_label=label, key=key, shares=measure == "found")
 
 
 def _headline(rows: Sequence[Row]) -> str:
     """What came out, in words, whoever won."""
-    learnt = [row for row in rows if not row.aside and row.found is not None]
+    learnt = [row for row in rows if not row.aside]
     if not learnt:
         return "No estimator took part."
     (mean, spread), winner = learnt[0].found or (0.0, 0.0), learnt[0]

@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from spigot.experiments.latent.data import TITLES
 from spigot.experiments.latent.results import Row, rows_of
@@ -24,8 +25,13 @@ def ranked(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (not row.aside, row.found is None, -row.found[0] if row.found else 0.0))
 
 
-def result_table(task: str, rows: Iterable[Row]) -> Table:
+def result_table(task: str, rows: Iterable[Row], series: Mapping[str, int] = MappingProxyType({})) -> Table:
     """Everything that was measured on a task; the best numbers of the contenders are marked.
+
+    Args:
+        task: Its name.
+        rows: Rows, also of other tasks.
+        series: The colours of contenders in charts beside the table.
 
     Example:
         >>> row = Row("trees", "Spigot", False, "η = 1", quality=(0.9, 0.01), found=(0.8, 0.02), milliseconds=0.5)
@@ -62,7 +68,7 @@ def result_table(task: str, rows: Iterable[Row]) -> Table:
         cells += [number(row.milliseconds, 2), number(row.ratio, 1), cosine(row, "cosine")]
         cells += [cosine(row, "cosine_near")] if near else []
         cells += [number(row.noise[0] if row.noise else None, 2)]
-        lines.append(TableRow(row.contender, cells, aside=row.aside))
+        lines.append(TableRow(row.contender, cells, series.get(row.contender), row.aside))
     quality = "accuracy, %" if task == "clusters" else "explained, %"
     found = "true clusters, %" if task == "clusters" else "parts found, %"
     columns = ["", "option", quality, found, "ms a step", "× STE", "cosine", *(["halfway"] if near else []), "noise"]
