@@ -59,8 +59,8 @@ def heat_table(columns: Sequence[str], rows: Sequence[HeatRow], *, title: str, n
     said = escape(visible(title))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" role="table" '
-        f'style="max-width: {1.3 * width:.0f}px" aria-label="{said}" font-family="system-ui, sans-serif" font-size="13" '
-        f'fill="var(--ink, #1c2230)">'
+        f'style="max-width: {1.3 * width:.0f}px" aria-label="{said}" font-family="system-ui, sans-serif" '
+        f'font-size="13" fill="var(--ink, #1c2230)">'
         f'<text x="0" y="16" font-size="15" font-weight="700" aria-hidden="true">{said}</text>'
         f'<g role="row"><text role="columnheader" x="0" y="{_TOP + 18}"></text>{heads}</g>{body}</svg>'
     )
