@@ -5,6 +5,7 @@ Each seed has generators of its own, so that its data do not depend on how many 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TypeAlias
 
 import torch
@@ -42,10 +43,17 @@ def _paths() -> AbstractStructure:
     return spigot.Oracle(best_paths, event_ndim=2, batched=True, name="paths")
 
 
+def _permutations() -> Tensor:  # nobody can count them by sums over scores, but five and five are few
+    return torch.stack([torch.eye(5)[list(order)] for order in permutations(range(5))])
+
+
 KINDS: Mapping[str, Kind] = {
-    "trees": Kind("Trees over five words", spigot.NonProjectiveTrees, (6, 6)),
+    "chains": Kind("Chains of five positions, three states", lambda: spigot.Chains(3), (5, 4, 3)),
+    "trees": Kind("Trees over five words", lambda: spigot.NonProjectiveTrees(), (6, 6)),
+    "subsets": Kind("Three of ten", lambda: spigot.Subsets(3, 3), (10,)),
     # An oracle on purpose: the one task in which there is an argmax and nothing else to go by.
     "paths": Kind("Paths through a grid of 5 × 5, an oracle", _paths, (5, 5), lambda: all_paths(5)),
+    "matchings": Kind("Matchings of five and five", lambda: spigot.Matchings(), (5, 5), _permutations),
 }
 
 TITLES = {"clusters": f"One of {CLUSTERS} clusters"} | {name: kind.title for name, kind in KINDS.items()}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-TASKS = ("clusters", "trees", "paths")
+TASKS = ("clusters", "chains", "trees", "subsets", "paths", "matchings")
 """The tasks by name, in the order of tables."""
 
 
