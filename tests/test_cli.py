@@ -50,7 +50,7 @@ def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
 
 def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
     times = itertools.count()
-    monkeypatch.setattr("spigot.experiments.latent.contenders.clock", lambda: float(next(times)))
+    monkeypatch.setattr("spigot.experiments.latent.methods.clock", lambda: float(next(times)))
     assert cli.main([*SMALL, "--json", "--out", str(tmp_path / "a.html")]) == 0
     first = capsys.readouterr().out
     record = json.loads(first)

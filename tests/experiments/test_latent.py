@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.experiments.latent.contenders import BOUND, EXACT, Contender, Through, contender_of, contenders
+from spigot.experiments.latent.contenders import BOUND, EXACT, UNBIASED, Contender, contender_of, contenders
 from spigot.experiments.latent.data import CLUSTERS, HALF, KINDS, TITLES, list_members, make_task
+from spigot.experiments.latent.documents import PICTURE, RESULTS, TEXT, update
 from spigot.experiments.latent.gradients import compare, exact_gradient, gradient
 from spigot.experiments.latent.matching import match
+from spigot.experiments.latent.methods import Through
 from spigot.experiments.latent.page import latent_page
 from spigot.experiments.latent.paths import all_paths, best_paths
 from spigot.experiments.latent.results import Outcome, as_json, mean_and_spread, rows_of, run, summarise
@@ -174,6 +176,14 @@ def test_marginals_are_exact_where_the_loss_is_linear() -> None:
     assert min(compared.cosine) > 0.9999
     assert compared.noise == (0.0, 0.0)
     assert max(compare(task, Through(spigot.StraightThrough()), task.start, task.train, draws=5).cosine) < 0.99
+
+
+def test_the_score_function_is_unbiased() -> None:
+    """Also where the loss is far from linear: the mean over many draws points where the exact gradient does."""
+    task = make_task("clusters", TINY, range(2))
+    compared = compare(task, UNBIASED.usual, task.start, task.train[:32], draws=300)
+    assert min(compared.cosine) > 0.95
+    assert min(compared.noise) > 0.2
 
 
 def test_noise_is_of_those_who_draw() -> None:
@@ -351,3 +361,12 @@ def test_the_page_tells_what_came_out(outcomes: list[Outcome]) -> None:
     assert "StructuredAttention needs marginals" in html
     for outcome in outcomes:
         assert outcome.contender in html
+
+
+def test_the_documents_show_the_results_that_are_kept(tmp_path: Path) -> None:
+    for file in (RESULTS, PICTURE, TEXT):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_bytes((ROOT / "docs" / file).read_bytes())
+    update(tmp_path / RESULTS, tmp_path)
+    for file in (RESULTS, PICTURE, TEXT):
+        assert (tmp_path / file).read_bytes() == (ROOT / "docs" / file).read_bytes(), f"update {file}: see documents.py"

@@ -6,6 +6,7 @@ The scorer learns through $z$ alone, so the estimators differ in nothing but wha
 are so small that they can be listed: the exact gradient of the expected loss is known, and every estimator is held
 against it.
 
-`settings` has the numbers of the experiment, `tasks` what is to be learnt, `contenders` who takes part, `training` what
-happens, `gradients` how good their gradients are, `results` what came out, `page` what is shown of it.
+`settings` has the numbers of the experiment, `tasks` what is to be learnt, and `data` draws it. `methods` are ways to
+teach a scorer, `contenders` are those that take part. `training` is what happens, `gradients` says how good gradients
+are, and `results` has what came out; `tables`, `page` and `documents` are what is shown of it.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 import torch
 from torch import Tensor
 
-from spigot.experiments.latent.contenders import AbstractMethod, Lesson, Listed, Through, learnable
+from spigot.experiments.latent.methods import AbstractMethod, Lesson, Listed, Through, learnable
 from spigot.experiments.latent.tasks import AbstractTask, Instances, Parameters
 
 SCORER = ("direction", "scorer")
@@ -90,8 +90,12 @@ def reseeded(method: AbstractMethod, seed: int) -> AbstractMethod:
         >>> reseeded(Through(spigot.IMLE()), 3).estimator.seed
         3
     """
-    if not isinstance(method, Through) or not is_dataclass(method.estimator):
-        return method
-    if not any(field.name == "seed" for field in fields(method.estimator)):
-        return method
-    return replace(method, estimator=replace(method.estimator, seed=seed))
+    if _has_seed(method):
+        return replace(method, seed=seed)  # pyright: ignore[reportArgumentType] (it has the field)
+    if isinstance(method, Through) and _has_seed(method.estimator):
+        return replace(method, estimator=replace(method.estimator, seed=seed))  # pyright: ignore
+    return method
+
+
+def _has_seed(value: object) -> bool:
+    return is_dataclass(value) and any(field.name == "seed" for field in fields(value))

@@ -1,15 +1,11 @@
 """The results as tables: for a terminal, for the page, for the documents."""
 
-import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 
 from spigot.experiments.latent.data import TITLES
-from spigot.experiments.latent.results import Row, rows_of
+from spigot.experiments.latent.results import Row
 from spigot.report.heat import HeatRow, heat_table
-from spigot.report.page import write
 from spigot.tables import Cell, Table, TableRow
 
 _NONE = Cell("–")
@@ -120,9 +116,3 @@ def markdown(rows: Sequence[Row]) -> str:
             lines.append([f"*{row.name}*" if row.aside else f"`{row.name}`", *(cell.strip() for cell in cells)])
         tables.append("\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines))
     return "\n\n".join(tables)
-
-
-if __name__ == "__main__":  # python -m spigot.experiments.latent.tables RESULTS.json PICTURE.svg
-    known = rows_of(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    write(overview(known) + "\n", Path(sys.argv[2]))
-    print(markdown(known))

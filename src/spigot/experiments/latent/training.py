@@ -11,8 +11,9 @@ from statistics import median
 
 import torch
 
-from spigot.experiments.latent.contenders import AbstractMethod, Contender, learnable
+from spigot.experiments.latent.contenders import Contender
 from spigot.experiments.latent.data import random_stream
+from spigot.experiments.latent.methods import AbstractMethod, learnable
 from spigot.experiments.latent.settings import Settings
 from spigot.experiments.latent.tasks import AbstractTask, Parameters
 
