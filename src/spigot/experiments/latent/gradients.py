@@ -1,17 +1,17 @@
 r"""How good a gradient is: its direction beside the exact one, and its noise.
 
 The exact gradient is that of the expected loss $\sum_z p(z)\, L(z)$, $p(z) \propto \exp(z^\top s)$, found by a list of
-all members; with respect to the parameters of the scorer, summed over a batch. A surrogate promises no such thing: some
-follow the loss of the best structure instead, or of a point inside the hull. How near they come all the same is what
-is measured.
+all members, at the scores as they are (no temperature); with respect to the parameters of the scorer, summed over a
+batch. A surrogate promises no such thing: some follow the loss of the best structure instead, or of a point inside the
+hull. How near they come all the same is what is measured.
 """
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
 
-from spigot.experiments.latent.methods import AbstractMethod, Lesson, Listed, Through, learnable
+from spigot.experiments.latent.methods import AbstractMethod, Lesson, Listed, Sampled, Through, learnable
 from spigot.experiments.latent.tasks import AbstractTask, Instances, Parameters
 
 SCORER = ("direction", "scorer")
@@ -66,10 +66,13 @@ def compare(
         [1.0, 1.0]
     """
 
+    # The exact gradient is that of the scores as they are, so that is where the others are taken, too.
+    plain = replace(method, temperature=1.0) if isinstance(method, Through | Sampled) else method
+
     def draw(seed: int) -> Tensor:  # noise from the estimator's seed if it has one, or else from torch's generator
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return gradient(task, reseeded(method, seed).begin(task), parameters, instances)
+            return gradient(task, reseeded(plain, seed).begin(task), parameters, instances)
 
     drawn = [draw(0), draw(1)]
     if not torch.equal(*drawn):
@@ -90,12 +93,8 @@ def reseeded(method: AbstractMethod, seed: int) -> AbstractMethod:
         >>> reseeded(Through(spigot.IMLE()), 3).estimator.seed
         3
     """
-    if _has_seed(method):
-        return replace(method, seed=seed)  # pyright: ignore[reportArgumentType] (it has the field)
-    if isinstance(method, Through) and _has_seed(method.estimator):
+    if isinstance(method, Sampled):
+        return replace(method, seed=seed)
+    if isinstance(method, Through) and any(field.name == "seed" for field in fields(method.estimator)):  # pyright: ignore
         return replace(method, estimator=replace(method.estimator, seed=seed))  # pyright: ignore
     return method
-
-
-def _has_seed(value: object) -> bool:
-    return is_dataclass(value) and any(field.name == "seed" for field in fields(value))

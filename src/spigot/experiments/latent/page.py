@@ -119,11 +119,11 @@ def _reading(settings: Settings) -> Section:
             "estimator whose only number scales the gradient has a clip for an option, because Adam does not see the "
             "scale; one without any number has its scores divided by a temperature.",
             "Cosine: between the estimator's mean gradient and the exact one, with respect to the scorer's parameters, "
-            "for a batch at the initial parameters and halfway to the truth; the bias that no scaling could take away "
-            "is the root of 1 - cosine². Noise: the standard deviation of the gradient over its draws, in lengths of "
-            "its mean; 0 for estimators without randomness. A mean over draws of a noisy gradient has a noise of "
-            "its own, which lowers the cosine. Time: the layer alone, forward and back, for the batches of all seeds "
-            "at once; compare the ratios.",
+            "for a batch at the initial parameters and halfway to the truth, with scores as they are, not divided by a "
+            "temperature; the bias that no scaling could take away is the root of 1 - cosine². Noise: the standard "
+            "deviation of the gradient over its draws, in lengths of its mean; 0 for estimators without randomness. A "
+            "mean over draws of a noisy gradient has a noise of its own, which lowers the cosine. Time: the layer "
+            "alone, forward and back, for the batches of all seeds at once; compare the ratios.",
             "What these tasks show is narrow. Nothing but the final answer is given, so nothing holds a good choice "
             "in place, unlike in a pipeline that also has gold structures for the scorer, which is what SPIGOT was "
             "made for: its gradient is zero where the choice is right, and pushes up whatever the loss would like "
