@@ -85,10 +85,13 @@ def _print_results(outcomes: "Sequence[Outcome]") -> None:
 
     rows = summarise(outcomes)
     for task in tasks_of(rows):
-        table = result_table(task, rows)
+        table = result_table(task, [row for row in rows if row.refusal is None])
         aside = {row.name for row in table.rows if row.aside}
         cells = [
             [row.name, *(Text(f"{c.text} {c.detail}".strip(), style="bold" if c.best else "") for c in row.cells)]
             for row in table.rows
         ]
         print_table(table.title, table.columns, cells, dim=aside.__contains__)
+        absent = [row.contender for row in rows if row.task == task and row.refusal is not None]
+        if absent:
+            print(f"Do not fit, for reasons that are on the page: {', '.join(absent)}.\n")

@@ -58,7 +58,7 @@ class Settings:
     @classmethod
     def quick(cls) -> "Settings":
         """A run of a few seconds, to see that everything works."""
-        return cls(seeds=2, steps=20, tuning_seeds=0, draws=4, train=200, test=100)
+        return cls(seeds=2, steps=5, tuning_seeds=0, draws=2, train=100, test=100, batch=8)
 
     @property
     def every(self) -> int:
