@@ -24,7 +24,7 @@ from spigot.experiments.latent.matching import match
 from spigot.experiments.latent.methods import Through
 from spigot.experiments.latent.page import latent_page
 from spigot.experiments.latent.paths import all_paths, best_paths
-from spigot.experiments.latent.results import Outcome, as_json, mean_and_spread, rows_of, run, summarise
+from spigot.experiments.latent.results import Outcome, Row, as_json, mean_and_spread, rows_of, run, summarise
 from spigot.experiments.latent.settings import TASKS, Settings
 from spigot.experiments.latent.tables import overview, result_table
 from spigot.experiments.latent.tasks import AbstractTask, Instances, Parameters
@@ -368,6 +368,15 @@ def test_the_picture_is_a_table_for_those_who_have_it_read(outcomes: list[Outcom
     }
     labels = [cell.get("aria-label") for row in svg for cell in row if cell.text == "–"]
     assert labels == ["does not fit the structure"]
+
+
+def test_who_is_in_few_tasks_is_ranked_by_those() -> None:
+    rows = [Row("trees", "a", False, found=(0.9, 0.0)), Row("paths", "a", False, found=(0.2, 0.0))]
+    rows += [Row("trees", "b", False, found=(0.8, 0.0)), Row("paths", "b", False, refusal="It does not fit.")]
+    rows += [Row("trees", "c", False, found=(0.2, 0.0)), Row("paths", "c", False, found=(0.1, 0.0))]
+    svg = ElementTree.fromstring(overview(rows))
+    names = [row[0].text for row in svg if row.get("role") == "row"][1:]
+    assert names == ["b", "a", "c"]  # ahead of the mean by 17 points, by 16 and behind by 24
 
 
 def test_the_page_tells_what_came_out(outcomes: list[Outcome]) -> None:

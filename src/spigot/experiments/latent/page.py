@@ -52,7 +52,8 @@ def latent_page(settings: Settings, outcomes: Sequence[Outcome]) -> Page:
 def _overview(rows: Sequence[Row]) -> Section:
     caption = (
         "The share of the parts of the hidden structures that each contender finds on unseen instances, in the mean "
-        "over seeds; a dash where an estimator does not fit the structure. In italics: bounds and the floor."
+        "over seeds; a dash where an estimator does not fit the structure. In italics: bounds and the "
+        "floor. The others stand in the order of how far they are ahead of the mean of all, over the tasks they are in."
     )
     return Section("Who found what", [], [Picture(overview(rows), caption)])
 

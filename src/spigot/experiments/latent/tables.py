@@ -87,9 +87,14 @@ def overview(rows: Sequence[Row]) -> str:
     found = {(row.contender, row.task): row.found[0] if row.found else None for row in rows}
     aside = {row.contender for row in rows if row.aside}
 
+    usual = {}  # of contenders on each task: who is in few tasks is held against those tasks only
+    for task in tasks:
+        shares = [row.found[0] for row in rows if row.task == task and row.found and not row.aside]
+        usual[task] = sum(shares) / len(shares) if shares else 0.0
+
     def key(name: str) -> tuple[bool, float]:
-        shares = [share for task in tasks if (share := found.get((name, task))) is not None]
-        return name not in aside, -sum(shares) / len(shares) if shares else 0.0
+        ahead = [share - usual[task] for task in tasks if (share := found.get((name, task))) is not None]
+        return name not in aside, -sum(ahead) / len(ahead) if ahead else 1.0
 
     lines = [
         HeatRow(name, [found.get((name, task)) for task in tasks], name in aside) for name in sorted(names, key=key)
