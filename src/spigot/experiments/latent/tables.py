@@ -112,7 +112,7 @@ def markdown(rows: Sequence[Row]) -> str:
     """
     tables = []
     for task in tasks_of(rows):
-        table = result_table(task, rows)
+        table = result_table(task, [row for row in rows if row.refusal is None])
         lines = [[TITLES[task], *table.columns[1:]], ["---"] * len(table.columns)]
         for row in table.rows:
             cells = [
@@ -120,4 +120,7 @@ def markdown(rows: Sequence[Row]) -> str:
             ]
             lines.append([f"*{row.name}*" if row.aside else f"`{row.name}`", *(cell.strip() for cell in cells)])
         tables.append("\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines))
+        absent = [f"`{row.contender}`" for row in rows if row.task == task and row.refusal is not None]
+        if absent:
+            tables.append(f"Do not fit: {', '.join(absent)}.")
     return "\n\n".join(tables)
