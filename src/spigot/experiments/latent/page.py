@@ -105,7 +105,8 @@ def _headline(rows: Sequence[Row]) -> str:
 def _reading(settings: Settings) -> Section:
     tuned = (
         f"Each contender has one main option and three values of it, and takes the one whose end loss on unseen points "
-        f"of {settings.tuning_seeds} other seeds is least. The values were set after a trial on clusters, trees and paths with the seeds 0 to 4"
+        f"of {settings.tuning_seeds} other seeds is least. The values were set after a trial on clusters, trees and "
+        "paths with the seeds 0 to 4"
         if settings.tuning_seeds
         else "Each contender has the middle value of its main option: nothing was tuned in this run"
     )
