@@ -1,5 +1,6 @@
 """The command line: what it prints where, and how it fails."""
 
+import itertools
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import spigot
 from spigot import cli
 from spigot.data import Sentence, write
 
-SMALL = ["clusters", "--quick", "--seeds", "1", "--epochs", "1"]
+SMALL = ["clusters", "clusters", "--quick", "--seeds", "1", "--steps", "1"]
 
 
 def test_version_names_the_kernels(capsys):
@@ -37,8 +38,9 @@ def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
     threads = torch.get_num_threads()
     assert cli.main([*SMALL, "--out", str(out)]) == 0
     printed = capsys.readouterr()
-    assert "K = 3 clusters" in printed.out
-    assert re.search(r"StraightThrough +\d+\.\d ± \d+\.\d", printed.out)
+    assert "One of 5 clusters" in printed.out
+    assert "Trees" not in printed.out
+    assert re.search(r"StraightThrough +no clip +\d+\.\d ± \d+\.\d", printed.out)
     assert printed.err == f"The report is in {out.resolve()}\n"
     html = out.read_text(encoding="utf-8")
     assert html.startswith("<!doctype html>")
@@ -46,7 +48,9 @@ def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
     assert torch.get_num_threads() == threads
 
 
-def test_json_is_all_there_is_on_standard_output(tmp_path, capsys):
+def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
+    times = itertools.count()
+    monkeypatch.setattr("spigot.experiments.latent.methods.clock", lambda: float(next(times)))
     assert cli.main([*SMALL, "--json", "--out", str(tmp_path / "a.html")]) == 0
     first = capsys.readouterr().out
     record = json.loads(first)
@@ -84,6 +88,7 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys):
         (["train", "sst", "--system", "attention"], 1, "sst.toml with --system attention: "),
         (["demo", "--quik"], 1, "did you mean --quick?"),
         (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
+        (["clusters", "treees"], 1, "there is no task 'treees'; there are clusters, "),
         (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),
         (["clusters", "--out", "no/such/folder/page.html"], 1, "the folder no/such/folder does not exist"),
     ],

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from spigot.report.figures import SERIES, Curve, colour, curves, dots, theme
+from spigot.report.figures import SERIES, Curve, colour, curves, theme
 
 LINES = [
     Curve("first & <only>", [0, 1, 2], [0.5, 0.8, 0.9], [0.1, 0.1, 0.2], 0),
@@ -21,7 +21,7 @@ def test_charts_are_well_formed_and_repeat():
 
 
 def test_colours_are_variables_that_the_theme_defines():
-    used = set(re.findall(r"var\((--[\w-]+)", chart() + dots([(0, 0)], [3])))
+    used = set(re.findall(r"var\((--[\w-]+)", chart()))
     assert used
     assert used <= theme(dark=False).keys() == theme(dark=True).keys()
     # what is left is the fallback inside a variable
@@ -49,12 +49,6 @@ def test_curves_can_be_picked_out_and_bring_no_rules():
 
 def test_colours_come_round_again():
     assert colour(len(SERIES)) == colour(0)
-
-
-def test_dots_scale_to_the_frame():
-    numbers = [float(x) for x in re.findall(r"M([\d.]+) ", dots([(-400, 0), (400, 3)], [0, 0]))]
-    assert numbers == [3.0, 97.0]
-    ElementTree.fromstring(dots([], []))
 
 
 def test_numbers_that_are_no_shares_are_not_cut_off():

@@ -1,4 +1,4 @@
-"""`spigot clusters`: what the estimators do on a problem with one hidden choice."""
+"""`spigot clusters`: what the estimators do on small problems with a hidden structure."""
 
 import sys
 from collections.abc import Sequence
@@ -9,74 +9,89 @@ from typing import TYPE_CHECKING
 from spigot.cli.console import AsJson, Flag, print_json, print_table, progress, say, use_threads
 
 if TYPE_CHECKING:
-    from spigot.experiments.clusters import Row, Settings
+    from spigot.experiments.latent.results import Outcome
 
 
 def clusters(
-    *,
+    *tasks: str,
     quick: Flag = False,
     seeds: int | None = None,
-    epochs: int | None = None,
+    steps: int | None = None,
     seed: int = 0,
     out: Path = Path("clusters.html"),
     as_json: AsJson = False,
     threads: int = 1,
 ) -> None:
-    """Train every estimator to find hidden clusters from the final label alone, print a table and write a page.
+    """Train every estimator to find hidden structures from the final answer alone, print tables and write a page.
+
+    Clusters are the first of six tasks: clusters, chains, trees, subsets, paths through a grid, and matchings. Every
+    registered estimator takes part, those of plug-ins too, each with its main option tuned on other seeds; and its
+    gradient is held against the exact one.
 
     Parameters
     ----------
+    tasks
+        Which of the tasks; all if none is named.
     quick
-        A few seconds only, to see that everything works.
+        A few seconds only and nothing tuned, to see that everything works.
     seeds
         How many repetitions.
-    epochs
-        Passes over the training points.
+    steps
+        Updates in each training.
     seed
-        Where the random numbers start; the same seed gives the same numbers.
+        Where the random numbers start; the same seed gives the same numbers, times apart.
     out
         Where to write the page.
     as_json
-        Print the results as JSON instead of a table.
+        Print the results as JSON instead of tables.
     threads
         How many threads torch may use. The tensors here are small: more threads mostly wait for each other.
     """
-    from spigot.experiments import clusters as experiment
-    from spigot.experiments.clusters_page import cluster_page
+    from spigot.experiments.latent.contenders import contenders
+    from spigot.experiments.latent.page import latent_page
+    from spigot.experiments.latent.results import as_json as plain
+    from spigot.experiments.latent.results import run
+    from spigot.experiments.latent.settings import Settings
     from spigot.report.page import check_target, render, write
 
-    settings = experiment.Settings.quick() if quick else experiment.Settings()
-    changes = {"seeds": seeds, "epochs": epochs, "seed": seed}
+    settings = Settings.quick() if quick else Settings()
+    changes = {"tasks": tuple(dict.fromkeys(tasks)) or None, "seeds": seeds, "steps": steps, "seed": seed}
     settings = replace(settings, **{name: value for name, value in changes.items() if value is not None})
     check_target(out)
+    entrants = contenders()
     with use_threads(threads):
-        records = list(
+        outcomes = list(
             progress(
-                experiment.run(settings),
-                "latent clusters",
-                total=experiment.total_epochs(settings),
-                describe=lambda epoch: f"K = {epoch.clusters:<3} {epoch.contender:<20}",
+                run(settings, entrants),
+                "hidden structures",
+                total=len(settings.tasks) * len(entrants),
+                describe=lambda outcome: f"{outcome.task:<10} {outcome.contender:<24}",
             )
         )
     if as_json:
-        print_json(experiment.as_json(settings, records))
+        print_json(plain(settings, outcomes))
     else:
-        _print_results(experiment.summarise(records), settings)
+        _print_results(outcomes)
     sys.stdout.flush()  # whatever becomes of the page
-    write(render(cluster_page(settings, records)), out)
+    write(render(latent_page(settings, outcomes)), out)
     say(f"The report is in {out.resolve()}")
 
 
-def _print_results(rows: "Sequence[Row]", settings: "Settings") -> None:
+def _print_results(outcomes: "Sequence[Outcome]") -> None:
     from rich.text import Text
 
-    from spigot.experiments.clusters_page import COLUMNS, result_rows
+    from spigot.experiments.latent.results import summarise
+    from spigot.experiments.latent.tables import result_table, tasks_of
 
-    for k in settings.clusters:
-        here = result_rows([row for row in rows if row.clusters == k])
-        aside = {name for name, _, is_aside in here if is_aside}
+    rows = summarise(outcomes)
+    for task in tasks_of(rows):
+        table = result_table(task, [row for row in rows if row.refusal is None])
+        aside = {row.name for row in table.rows if row.aside}
         cells = [
-            [name, *(Text(f"{cell.text} {cell.detail}", style="bold" if cell.best else "") for cell in numbers)]
-            for name, numbers, _ in here
+            [row.name, *(Text(f"{c.text} {c.detail}".strip(), style="bold" if c.best else "") for c in row.cells)]
+            for row in table.rows
         ]
-        print_table(f"K = {k} clusters, {settings.seeds} seeds, per cent", COLUMNS, cells, dim=aside.__contains__)
+        print_table(table.title, table.columns, cells, dim=aside.__contains__)
+        absent = [row.contender for row in rows if row.task == task and row.refusal is not None]
+        if absent:
+            print(f"Do not fit, for reasons that are on the page: {', '.join(absent)}.\n")

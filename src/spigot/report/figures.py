@@ -202,28 +202,6 @@ def _calm(axes: "Axes", line_colour: str, muted: str) -> None:
     axes.margins(x=0.01, y=0.05)
 
 
-def dots(points: Sequence[tuple[float, float]], groups: Sequence[int]) -> str:
-    """A square scatter plot without axes; the group of a point is its colour.
-
-    Args:
-        points: Coordinates; the whole is scaled to fit.
-        groups: The series number of each point.
-
-    Example:
-        >>> dots([(0, 0), (1, 1)], [1, 2]).count("<path")
-        2
-    """
-    reach = max((abs(c) for point in points for c in point), default=1.0) or 1.0
-    paths: dict[int, list[str]] = {}
-    for (x, y), group in zip(points, groups, strict=True):
-        paths.setdefault(group, []).append(f"M{50 + 47 * x / reach:.1f} {50 - 47 * y / reach:.1f}h0")
-    drawn = "".join(f'<path d="{"".join(paths[group])}" style="stroke: {colour(group)}"/>' for group in sorted(paths))
-    return (
-        '<svg viewBox="0 0 100 100" role="img" fill="none" stroke-width="2.6" stroke-linecap="round" '
-        f'stroke-opacity="0.75">{drawn}</svg>'
-    )
-
-
 def _inline(svg: str, colours: dict[str, str], key: str) -> str:
     """A matplotlib file as an element of a page: no preamble, no fixed size, no names that could clash."""
     svg = svg[svg.index("<svg") :]
