@@ -5,8 +5,6 @@ from `tests.brute` and never from the library.
 """
 
 import functools
-import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,6 +21,27 @@ from spigot import (
     AbstractStructure,
 )
 from tests import brute
+from tests.masks import (
+    INTERVALS,
+    any_mask,
+    arc_labels,
+    at_most_two,
+    best_two,
+    chain_mask,
+    graph_mask,
+    heads,
+    intervals,
+    labelled_heads,
+    labelled_mask,
+    matching_mask,
+    more_than_two,
+    sized,
+    span_labels,
+    span_mask,
+    steps,
+    subset_mask,
+    tree_mask,
+)
 
 
 @dataclass(frozen=True)
@@ -135,123 +154,9 @@ class EstimatorCase:
         return self.name
 
 
-def coin(generator: Generator, *shape: int, p: float) -> Tensor:
-    return torch.rand(*shape, generator=generator) < p
-
-
-def any_mask(generator: Generator, *parts: int) -> Tensor:
-    """Parts missing at random; now and then all of them."""
-    return coin(generator, *parts, p=0.8) & bool(coin(generator, 1, p=0.95))
-
-
-def tree_mask(generator: Generator, n: int, members: Callable[[Tensor], Tensor]) -> Tensor:
-    """Positions missing at random, in the middle too, then arcs missing at random, but a tree must remain."""
-    arcs = ~torch.eye(n, dtype=torch.bool)
-    arcs[:, 0] = False
-    while True:
-        exists = coin(generator, n, p=0.8)
-        exists[0] = True
-        mask = arcs & exists[:, None] & exists[None, :] & coin(generator, n, n, p=0.8)
-        if len(members(mask)) and _words(mask) == int(exists[1:].sum()):
-            return mask
-
-
-def _words(mask: Tensor) -> int:
-    return int((mask.any(0) | mask.any(1))[1:].sum())
-
-
-def graph_mask(generator: Generator, n: int, labels: int) -> Tensor:
-    """Any parts missing, also an arc without its labels, labels without their arc, arcs without their predicate."""
-    mask = coin(generator, n, n, 1 + labels, p=0.85)
-    mask[:, 0] = False
-    mask[range(n), range(n), 1:] = False
-    mask[range(n), range(n), 0] = coin(generator, n, p=0.85)
-    return mask & bool(coin(generator, 1, p=0.95))
-
-
-def chain_mask(generator: Generator, n: int, k: int) -> Tensor:
-    """Padding at the end, then states and transitions missing at random, but a chain must remain."""
-    while True:
-        length = int(torch.randint(n + 1, (1,), generator=generator))
-        mask = coin(generator, n, 1 + k, k, p=0.85) & (torch.arange(n) < length)[:, None, None]
-        mask[0, 1:] = False
-        if bool(mask[:length, 0].any(-1).all()) and len(brute.chains(mask)):
-            return mask
-
-
-def steps(mask: Tensor) -> Tensor:
-    """One state for each position and one transition for each step, whether they fit or not."""
-    n, _, k = mask.shape
-    there = mask[:, 0].any(-1)
-    options = [mask[t, 0].nonzero().flatten().tolist() for t in range(n) if there[t]]
-    pairs = [
-        [(1 + i, j) for i, j in itertools.product(range(k), range(k)) if mask[t, 1 + i, j] and mask[t - 1, 0, i]]
-        for t in range(1, len(options))
-    ]
-    pairs = [[(i, j) for i, j in pair if mask[t, 0, j]] for t, pair in enumerate(pairs, 1)]
-    rows = list(itertools.product(*options, *pairs))
-    z = torch.zeros(len(rows), *mask.shape, dtype=torch.float64)
-    for row, chosen in enumerate(rows):
-        for t, state in enumerate(chosen[: len(options)]):
-            z[row, t, 0, state] = 1
-        for t, (i, j) in enumerate(chosen[len(options) :], 1):
-            z[row, t, i, j] = 1
-    return z
-
-
-def heads(mask: Tensor) -> Tensor:
-    """The vertices of Eq. 5: one head for each word, cycles and all."""
-    n = mask.shape[-1]
-    words = [j for j in range(1, n) if mask[:, j].any() or mask[j].any()]
-    options = [[i for i in range(n) if mask[i, j]] for j in words]
-    rows = list(itertools.product(*options))
-    z = torch.zeros(len(rows), n, n, dtype=torch.float64)
-    for row, chosen in enumerate(rows):
-        z[row, list(chosen), words] = 1
-    return z
-
-
-def labelled_heads(mask: Tensor) -> Tensor:
-    """The vertices of Eq. 5 with labels: one head with one of its labels for each word."""
-    n, _, labels = mask.shape
-    words = [j for j in range(1, n) if mask[:, j].any() or mask[j].any()]
-    options = [mask[:, j].nonzero().tolist() for j in words]
-    z = torch.zeros(math.prod(map(len, options)), n, n, labels, dtype=torch.float64)
-    for row, chosen in enumerate(itertools.product(*options)):
-        for j, (i, label) in zip(words, chosen, strict=True):
-            z[row, i, j, label] = 1
-    return z
-
-
-def arc_labels(mask: Tensor) -> Tensor:
-    """The vertices of Eq. 6: each predicate on or off, each arc off or on with one label, all independent."""
-    n = mask.shape[0]
-    blocks: list[list[list[tuple[int, int, int]]]] = []
-    for i, j in itertools.product(range(n), range(n)):
-        if i == j and mask[i, i, 0]:
-            blocks.append([[], [(i, i, 0)]])
-        elif mask[i, j, 0]:
-            blocks.append([[], *([(i, j, 0), (i, j, 1 + int(l))] for l in mask[i, j, 1:].nonzero()[:, 0])])
-    z = torch.zeros(1, *mask.shape, dtype=torch.float64)
-    for block in blocks:
-        z = z.repeat(len(block), 1, 1, 1)
-        for part, choice in zip(z.chunk(len(block)), block, strict=True):
-            for where in choice:
-                part[(slice(None), *where)] = 1
-    return z
-
-
 def _tree_case(name: str, structure: AbstractStructure, *, projective: bool, single_root: bool) -> StructureCase:
     members = functools.partial(brute.trees, projective=projective, single_root=single_root)
     return StructureCase(name, (5, 5), lambda g: tree_mask(g, 5, members), members, structure=structure)
-
-
-def labelled_mask(generator: Generator, n: int, labels: int, members: Callable[[Tensor], Tensor]) -> Tensor:
-    """The mask of a tree, and then labels missing at random, but each arc keeps one."""
-    arcs = tree_mask(generator, n, members)
-    mask = arcs.unsqueeze(-1) & coin(generator, n, n, labels, p=0.7)
-    mask[..., 0] |= arcs & ~mask.any(-1)
-    return mask
 
 
 def _labelled_case(name: str, trees: spigot.ProjectiveTrees | spigot.NonProjectiveTrees) -> StructureCase:
@@ -267,76 +172,11 @@ def _graph_case(name: str, deterministic: tuple[int, ...]) -> StructureCase:
     return StructureCase(name, (3, 3, 3), lambda g: graph_mask(g, 3, 2), members, structure=structure)
 
 
-def matching_mask(generator: Generator, n: int, m: int, complete: bool) -> Tensor:
-    """Rows, columns and parts missing at random; now and then all; but a matching must remain."""
-    while True:
-        mask = coin(generator, n, m, p=0.85) & coin(generator, n, 1, p=0.9) & coin(generator, 1, m, p=0.9)
-        mask = mask & bool(coin(generator, 1, p=0.95))
-        if len(brute.matchings(mask, complete=complete)):
-            return mask
-
-
 def _matching_case(name: str, n: int, m: int, *, complete: bool = True) -> StructureCase:
     members = functools.partial(brute.matchings, complete=complete)
     structure = spigot.Matchings(complete)
     draw = functools.partial(matching_mask, n=n, m=m, complete=complete)
     return StructureCase(name, (n, m), draw, members, structure=structure, variable=False)
-
-
-def span_mask(generator: Generator, n: int, labels: int) -> Tensor:
-    """A sentence of 0 to n words with most of its labelled spans, at least one tree among them."""
-    words = int(torch.randint(n + 1, (), generator=generator))
-    while True:
-        mask = torch.rand(n, n, labels, generator=generator) < 0.85
-        mask[words:] = False
-        mask[:, words:] = False
-        mask &= torch.ones(n, n).triu().bool().unsqueeze(-1)
-        kept = int(mask.any(-1).diagonal().sum()) == words
-        if kept and len(brute.span_trees(mask)):
-            return mask
-
-
-def span_labels(mask: Tensor) -> Tensor:
-    """The vertices of `SpanSimplex`: one label of each word and of the sentence, at most one of other spans."""
-    n = mask.shape[0]
-    words = int(mask.any(-1).diagonal().sum())
-    choices = []
-    for i in range(n):
-        for j in range(n):
-            labels = mask[i, j].nonzero()[:, 0].tolist()
-            needed = words and (i == j < words or (i, j) == (0, words - 1))
-            if labels:
-                choices.append([(i, j, l) for l in labels] + ([] if needed else [None]))
-    z = torch.zeros(math.prod(map(len, choices)), *mask.shape, dtype=torch.float64)
-    for row, parts in enumerate(itertools.product(*choices)):
-        for part in filter(None, parts):
-            z[(row, *part)] = 1
-    return z
-
-
-INTERVALS = torch.tensor([[1.0, 1, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 1, 1]]), torch.tensor([1.0, 2, 1])
-"""Rows of consecutive ones: totally unimodular, so that the relaxation has no fractional vertices."""
-
-
-def intervals(mask: Tensor) -> Tensor:
-    rows, bound = (value.double() for value in INTERVALS)
-    z = brute.subsets(mask)
-    return z[(z @ rows.T <= bound).all(1)]
-
-
-def at_most_two(mask: Tensor) -> Tensor:
-    z = brute.subsets(mask)
-    return z[z.sum(1) <= 2]
-
-
-def best_two(scores: Tensor, mask: Tensor) -> Tensor:
-    """The argmax of an oracle of the user's: the two best of those that exist and are worth taking."""
-    order = scores.masked_fill(~mask, -torch.inf).argsort(-1, descending=True).argsort(-1)
-    return ((order < 2) & (scores > 0) & mask).to(scores.dtype)
-
-
-def _more_than_two(z: Tensor, mask: Tensor) -> list[str]:
-    return [f"{int(z.sum())} parts are taken, more than 2"] if z.sum() > 2 else []
 
 
 def _flat_case(
@@ -347,24 +187,10 @@ def _flat_case(
     )
 
 
-def _sized(mask: Tensor, minimum: int, maximum: int) -> Tensor:
-    """Subsets of these sizes; the empty one if nothing exists."""
-    z = brute.subsets(mask)
-    size = z.sum(1)
-    return z[(size >= (minimum if mask.any() else 0)) & (size <= maximum)]
-
-
-def _subset_mask(generator: Generator, minimum: int) -> Tensor:
-    """Any entries missing, but not so many that none is left to choose."""
-    while 0 < (mask := any_mask(generator, 5)).sum() < minimum:
-        pass
-    return mask
-
-
 def _subset_case(name: str, minimum: int = 0, maximum: int | None = None) -> StructureCase:
-    members = functools.partial(_sized, minimum=minimum, maximum=5 if maximum is None else maximum)
+    members = functools.partial(sized, minimum=minimum, maximum=5 if maximum is None else maximum)
     structure = spigot.Subsets(minimum, maximum)
-    return StructureCase(name, (5,), lambda g: _subset_mask(g, minimum), members, structure=structure)
+    return StructureCase(name, (5,), lambda g: subset_mask(g, minimum), members, structure=structure)
 
 
 SUBSETS = [
@@ -406,7 +232,7 @@ STRUCTURES: list[StructureCase] = [
     ),
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
-    _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=_more_than_two), at_most_two),
+    _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=more_than_two), at_most_two),
     *SUBSETS,
 ]
 

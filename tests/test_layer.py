@@ -27,7 +27,8 @@ from spigot import (
     StraightThrough,
     StructuredAttention,
 )
-from tests.cases import ESTIMATORS, INTERVALS, POLYTOPES, STRUCTURES, StructureCase
+from tests.cases import ESTIMATORS, POLYTOPES, STRUCTURES, StructureCase
+from tests.masks import INTERVALS
 
 TREES: list[ProjectiveTrees | NonProjectiveTrees] = [
     ProjectiveTrees(),

@@ -9,9 +9,10 @@ from torch import Tensor
 import spigot
 from spigot import Identity, OneOf, Oracle, ProjectiveTrees, SemanticGraphs, StraightThrough
 from tests import brute
-from tests.cases import POLYTOPES, STRUCTURES, Case, StructureCase, any_mask, at_most_two, best_two
+from tests.cases import POLYTOPES, STRUCTURES, Case, StructureCase
 from tests.estimators.test_perturbed import backward, direction
 from tests.estimators.test_soft import face_projector
+from tests.masks import any_mask, at_most_two, best_two
 
 BLOCKS = {
     "OneOf": "Simplex",

@@ -24,8 +24,8 @@ from spigot import (
     Spigot,
     StraightThrough,
 )
-from tests.cases import best_two
 from tests.estimators.test_spigot import STRUCTURES, Everywhere, backward, draw, every_structure
+from tests.masks import best_two
 
 
 @every_structure

@@ -9,7 +9,7 @@ import torch
 import spigot
 from spigot import Chains
 from tests import brute
-from tests.cases import chain_mask
+from tests.masks import chain_mask
 from tests.structures.test_chains import draw, states_of
 
 

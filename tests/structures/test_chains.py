@@ -13,7 +13,7 @@ import spigot
 from spigot import Chains, ChainSimplex, ConvexHull
 from spigot.checks import NoStructureError
 from tests import brute
-from tests.cases import chain_mask
+from tests.masks import chain_mask
 
 DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 

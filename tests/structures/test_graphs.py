@@ -11,7 +11,7 @@ from torch import Tensor
 import spigot
 from spigot import SemanticGraphs
 from tests import brute
-from tests.cases import graph_mask
+from tests.masks import graph_mask
 
 
 def one_predicate(arguments: int, labels: int) -> Tensor:
