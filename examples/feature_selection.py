@@ -45,7 +45,7 @@ def main() -> None:
     optimiser = torch.optim.Adam(
         [{"params": [model.scores], "lr": 0.03}, {"params": model.regressor.parameters(), "lr": 0.01}]
     )
-    for _ in range(700):
+    for _ in range(500):
         x, y = data(128, generator)
         loss = (model(x) - y).square().mean()
         optimiser.zero_grad()

@@ -22,7 +22,7 @@ class Support:
     r"""The structures whose mixture is a point of the hull: $\mu = \sum_i w_i z_i$.
 
     Attributes:
-        weights: $w$, positive, summing to one, `(k,)`.
+        weights: $w$, not negative, summing to one, `(k,)`; a structure of weight zero belongs to the face of the point.
         vertices: The structures, `(k, *parts)`.
     """
 
