@@ -22,7 +22,8 @@ NOUNS = ("cat", "dog", "river", "stone", "tailor", "gate")
 VERBS = ("sees", "moves", "paints", "hides")
 ADVERBS = ("often", "here", "slowly")
 ALL_SYSTEMS = (
-    "neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed"
+    "neurboparser", "pipeline", "attention", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed",
+    "lpgd",
 )  # fmt: skip
 CLASSIFIERS = ("bilstm", "pipeline", "ste", "spigot", "sparsemap", "identity", "blackbox", "imle", "perturbed")
 """The systems that classify with semantic graphs; structured attention needs trees."""

@@ -129,7 +129,10 @@ def test_what_compiled_graphs_name_is_kept_up_to_a_bound() -> None:
     for i in range(10, 13):
         hosted.keep(Thing(i))
     assert hosted[handles[2]] is held, "beyond the bound a thing lives as long as somebody holds it"
-    assert hosted.keep(Thing(12)) == hosted.keep(Thing(12)), "equal things share a number"
+    shared = hosted.keep(Thing(12))
+    assert shared == hosted.keep(Thing(12)), "equal things share a number"
+    gc.collect()
+    assert hosted[shared].name == 12, "and the first of them lives on"
 
 
 def test_a_function_that_nobody_holds_is_freed() -> None:

@@ -67,6 +67,7 @@ class Argmax(nn.Module):
 
     def __init__(self, structure: AbstractStructure, estimator: AbstractEstimator = Spigot()) -> None:
         super().__init__()
+        estimator.check(structure)
         self.structure = structure
         self.estimator = estimator
         for name, value in estimator.state().items():

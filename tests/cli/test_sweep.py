@@ -59,7 +59,7 @@ def test_values_to_try(words, expected):
     [
         (
             ["--over", "estimator.eat=1,2"],
-            "with --over estimator.eat=1: estimator.eat: is not a known setting; the options of estimators are eta, ",
+            "with --over estimator.eat=1: estimator.eat: is not a known setting; the options of estimators are ",
         ),
         (["--over", "estimator.eta"], "--over estimator.eta has no values; write --over NAME=VALUE,VALUE"),
         (["--over", "estimator.eta="], "--over estimator.eta= has no values"),

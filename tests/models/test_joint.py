@@ -167,8 +167,16 @@ def test_each_system_has_its_estimator() -> None:
         "blackbox": spigot.BlackBox(3.0, max_norm=2.0),
         "imle": spigot.IMLE(3.0, 0.7, 2, 5, max_norm=2.0),
         "perturbed": spigot.Perturbed(0.7, 2, 5, max_norm=2.0),
+        "lpgd": spigot.LPGD(0.5, max_norm=2.0),
+        "spigot-ce": spigot.SpigotCE(0.5, max_norm=2.0),
+        "spigot-eg": spigot.SpigotEG(0.5, max_norm=2.0),
+        "adaptive-imle": spigot.AdaptiveIMLE(temperature=0.7, samples=2, seed=5, max_norm=2.0),
+        "marginal-ste": spigot.MarginalStraightThrough(seed=5, max_norm=2.0),
+        "score-function": spigot.ScoreFunction(2, 5, max_norm=2.0),
     }
-    assert {"neurboparser", *expected} == set(ALL_SYSTEMS) == set(systems("parsing"))
+    assert {"neurboparser", "reinmax", *expected} == set(systems("parsing")) > set(ALL_SYSTEMS)
+    with pytest.raises(TypeError, match="ReinMax is for OneOf, and ProjectiveTrees"):
+        parser("reinmax", DATA)
     values = {"eta": 0.5, "max_norm": 2.0, "strength": 3.0, "temperature": 0.7, "samples": 2, "normalise": True}
     settings = {f"estimator__{name}": value for name, value in values.items()}
     for system, rule in expected.items():

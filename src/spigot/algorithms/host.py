@@ -49,8 +49,9 @@ class _Hosted:
     def keep(self, thing: Any) -> int:
         """A number for something that a compiled graph names; the same for equal things."""
         handle = next((handle for handle, known in list(self._kept.items()) if known == thing), None)
-        handle = self.add(thing) if handle is None else handle
-        self._kept[handle] = thing
+        if handle is None:
+            handle = self.add(thing)
+            self._kept[handle] = thing
         self._kept.move_to_end(handle)
         while len(self._kept) > self._room:
             self._kept.popitem(last=False)

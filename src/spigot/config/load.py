@@ -80,7 +80,7 @@ def make_config(
         >>> make_config({"system": "sponge"})
         Traceback (most recent call last):
         ValueError: the configuration: system = 'sponge' is none of task = 'parsing'; choose one of neurboparser, \
-pipeline, attention, ste, spigot, sparsemap, identity, blackbox, imle, perturbed.
+pipeline, ...
     """
     try:
         above = _nested(overrides or {})

@@ -76,10 +76,13 @@ class SpigotCE(AbstractSurrogate):
         _check_start(self.start)
         object.__setattr__(self, "hard", not self.soft)
 
+    def check(self, structure: AbstractStructure) -> None:
+        if self.start == "marginals":
+            require_marginals("SpigotCE", structure, _INSTEAD)
+
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
+        self.check(structure)
         if not self.soft:
-            if self.start == "marginals":
-                require_marginals("SpigotCE", structure, _INSTEAD)
             return structure.argmax(scores, mask), ()
         p = _starting_point("SpigotCE", structure, scores, mask, self.start)
         return p.to(scores.dtype, copy=True), (p,)
@@ -145,11 +148,14 @@ class SpigotEG(AbstractSurrogate):
         check_settings(self.max_norm, self.eta)
         object.__setattr__(self, "hard", not self.soft)
 
+    def check(self, structure: AbstractStructure) -> None:
+        require_marginals("SpigotEG", structure, _INSTEAD)
+
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         if self.soft:
             mu = _starting_point("SpigotEG", structure, scores, mask, "marginals")
             return mu.to(scores.dtype, copy=True), (mu,)
-        require_marginals("SpigotEG", structure, _INSTEAD)
+        self.check(structure)
         return structure.argmax(scores, mask), ()
 
     def pullback(

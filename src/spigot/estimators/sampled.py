@@ -78,6 +78,11 @@ class MarginalStraightThrough(AbstractEstimator):
         check_temperature(self.backward_temperature, "backward_temperature")
         check_sampling(1, self.seed)
 
+    def check(self, structure: AbstractStructure) -> None:
+        require_marginals("MarginalStraightThrough", structure, "Spigot or LPGD")
+        if self.sampled:
+            require_samples("MarginalStraightThrough", structure, "MarginalStraightThrough(sampled=False)")
+
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         marginal = require_marginals("MarginalStraightThrough", structure, "Spigot or LPGD")
         if not learns(scores):
@@ -170,9 +175,12 @@ class ReinMax(AbstractSurrogate):
         check_temperature(self.temperature)
         check_sampling(1, self.seed)
 
-    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+    def check(self, structure: AbstractStructure) -> None:
         if not isinstance(structure, OneOf):
             raise TypeError(f"ReinMax is for OneOf, and {structure} is another structure. Use MarginalStraightThrough.")
+
+    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+        self.check(structure)
         if not learns(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)
@@ -231,8 +239,11 @@ class ScoreFunction(AbstractSurrogate):
         check_settings(self.max_norm)
         check_sampling(self.samples, self.seed, least=2)
 
-    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+    def check(self, structure: AbstractStructure) -> None:
         require_samples("ScoreFunction", structure, "IMLE")
+
+    def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
+        self.check(structure)
         if not learns(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)

@@ -40,6 +40,9 @@ class StructuredAttention(AbstractEstimator):
 
     hard: ClassVar[bool] = False
 
+    def check(self, structure: AbstractStructure) -> None:
+        require_marginals("StructuredAttention", structure, "Spigot or StraightThrough")
+
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         return require_marginals("StructuredAttention", structure, "Spigot or StraightThrough").marginals(scores, mask)
 

@@ -28,6 +28,13 @@ class AbstractEstimator(Bordered, abc.ABC):
     hard: ClassVar[bool]
     """Whether the forward pass gives a member of the structure (hard) or a point inside its hull (soft)."""
 
+    def check(self, structure: AbstractStructure) -> None:
+        """Refuse a structure that lacks what this estimator needs; most need an argmax and nothing else.
+
+        Raises:
+            TypeError: It names what is missing, and the way out.
+        """
+
     @abc.abstractmethod
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         """The forward value, connected to `scores` for the backward pass."""
