@@ -19,8 +19,17 @@ Mask: TypeAlias = Bool[Tensor, "*batch_and_parts"]
 Values: TypeAlias = Float[Tensor, "*batch"]
 """One number for each instance."""
 
+Scales: TypeAlias = Float[Tensor, "*batch_and_ones"]
+"""One number for each instance, beside its parts: an axis of size one for each axis of parts."""
+
 Flags: TypeAlias = Bool[Tensor, "*batch"]
 """One truth value for each instance."""
+
+Members: TypeAlias = Float[Tensor, "count *batch_and_parts"]
+"""Several structures of each instance: draws, or the best ones."""
+
+MemberValues: TypeAlias = Float[Tensor, "count *batch"]
+"""One number for each of several structures of each instance."""
 
 Saved: TypeAlias = tuple[Tensor, ...]
 """What the forward pass of an estimator keeps for its backward pass."""

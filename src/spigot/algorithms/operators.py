@@ -37,7 +37,7 @@ def through_host(function: Callable[P, R]) -> Callable[P, R]:
 def batched(operator: Any) -> None:
     """Let `vmap` use an operator whose tensors all begin with the batch axes: the mapped axis becomes one of them."""
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+    def rule(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Any, Any]:
         front = [
             _in_front(x, axis, info.batch_size) if isinstance(x, Tensor) else x
             for x, axis in zip(args, in_dims, strict=True)

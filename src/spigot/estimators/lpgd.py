@@ -10,7 +10,7 @@ from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Ab
 from spigot.interface.estimators import check_settings
 from spigot.interface.polytopes import steps
 from spigot.precision import exact
-from spigot.types import Mask, Parts, Saved, Values
+from spigot.types import Mask, Parts, Saved, Scales, Values
 
 
 @final
@@ -96,7 +96,7 @@ class LPGD(AbstractSurrogate):
 
         return Pullback(gradient, path)
 
-    def _scale(self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask) -> Parts:
+    def _scale(self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask) -> Scales:
         r"""$1 / \rho$ of each instance, beside its parts."""
         ndim = structure.event_ndim
         if not isinstance(self.rho, str) or scores.numel() == 0:

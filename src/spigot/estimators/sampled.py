@@ -23,7 +23,7 @@ from spigot.interface import (
 from spigot.interface.estimators import check_settings, clipped, existing, explanation, learns
 from spigot.precision import in_single
 from spigot.structures.choice import OneOf
-from spigot.types import Mask, Parts, Saved, Values
+from spigot.types import Mask, Members, Parts, Saved, Values
 
 
 @final
@@ -316,7 +316,7 @@ def _leave_one_out(losses: Tensor, drawn: Tensor, event_ndim: int) -> Parts:
     return (apart * drawn).sum(0) / (len(drawn) - 1)
 
 
-def _draw(structure: AbstractSamplingStructure, scores: Parts, mask: Mask, seed: int, samples: int) -> Parts:
+def _draw(structure: AbstractSamplingStructure, scores: Parts, mask: Mask, seed: int, samples: int) -> Members:
     """Samples that follow from a seed and the scores of each instance."""
     each = seeds(scores, mask, structure.event_ndim, seed, samples)
     return structure.sample_from_seeds(scores, each, mask)

@@ -5,7 +5,7 @@ import abc
 import torch
 
 from spigot.precision import Bordered, exact
-from spigot.types import Flags, Mask, Parts, Values
+from spigot.types import Flags, Mask, Parts, Scales, Values
 
 
 class AbstractPolytope(Bordered, abc.ABC):
@@ -43,7 +43,7 @@ class AbstractPolytope(Bordered, abc.ABC):
         return (point - self.project(point - eta * grad.to(point), mask)).to(z.dtype)
 
     def pull_scored(
-        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
     ) -> Parts:
         r"""$\operatorname{proj}_{\mathcal P}(v) - \operatorname{proj}_{\mathcal P}(v - \eta g)$: what LPGD sends back.
 
@@ -84,7 +84,7 @@ class AbstractPolytope(Bordered, abc.ABC):
 
 
 def steps(
-    z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool
+    z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool
 ) -> tuple[Parts, Parts, Mask]:
     r"""The two points that LPGD projects, in float64, and the parts that take part.
 

@@ -14,7 +14,7 @@ from spigot.checks import MissingVerbError
 from spigot.interface.polytopes import AbstractPolytope
 from spigot.precision import Bordered, exact
 from spigot.records import HullResult
-from spigot.types import Flags, Mask, Parts, Values
+from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 _SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})
 """Verbs that some structures have and others lack."""
@@ -106,7 +106,7 @@ class AbstractRankedStructure(AbstractStructure):
     """A structure that knows its k best members."""
 
     @abc.abstractmethod
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         r"""The k members that score highest, best first.
 
         Args:
@@ -183,7 +183,7 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
 
     def sample(
         self, scores: Parts, mask: Mask | None = None, samples: int = 1, generator: Generator | None = None
-    ) -> Parts:
+    ) -> Members:
         r"""Independent draws from $p(z) \propto \exp(z^\top s)$: exact, not by noise on the scores.
 
         Args:
@@ -205,7 +205,7 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
         return self.sample_from_seeds(scores, seeds.to(scores.device), mask)
 
     @abc.abstractmethod
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         """`sample` with its randomness spelt out: the same seed and the same scores give the same draw, in any batch.
 
         This is what a structure implements, and how estimators sample, whose draws belong to the instance.

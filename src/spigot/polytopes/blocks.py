@@ -10,7 +10,7 @@ from spigot.algorithms.simplex import project_arc_labels, project_heads, project
 from spigot.algorithms.words import existing_words, labelled_arcs, tree_arcs
 from spigot.checks import check_arcs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
-from spigot.types import Flags, Mask, Parts
+from spigot.types import Flags, Mask, Parts, Scales
 
 
 @final
@@ -30,7 +30,7 @@ class Simplex(AbstractPolytope):
         return pull_simplex(z, grad, mask, eta)
 
     def pull_scored(
-        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
     ) -> Parts:
         return pull_simplex(z, grad, mask, eta, scores, scale, two_sided)
 
@@ -98,7 +98,7 @@ class HeadSimplex(AbstractPolytope):
         return pull_heads(z, grad, mask, eta)
 
     def pull_scored(
-        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
     ) -> Parts:
         return pull_heads(z, grad, mask, eta, scores, scale, two_sided)
 
@@ -176,7 +176,7 @@ class ArcLabel(AbstractPolytope):
         return pull_arc_labels(z, grad, mask, eta, self.sequential)
 
     def pull_scored(
-        self, z: Parts, scores: Parts, scale: Parts, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
+        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
     ) -> Parts:
         return pull_arc_labels(z, grad, mask, eta, self.sequential, scores, scale, two_sided)
 

@@ -14,7 +14,7 @@ from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
 from spigot.structures.describe import check_lengths
-from spigot.types import Flags, Mask, Parts, Values
+from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -71,7 +71,7 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return chain_argmax(scores, self._check(scores, mask))
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         mask = self._check(scores, mask)
         check_rank(k)
         z, states, found = (part.movedim(scores.ndim - 3, 0) for part in chain_k_best(scores.detach(), mask, k))
@@ -86,7 +86,7 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return chain_marginals(scores, self._check(scores, mask))
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = self._check(scores, mask)
         return chain_sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 

@@ -15,7 +15,7 @@ from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import Simplex
 from spigot.records import HullResult
 from spigot.structures.describe import entry_mask
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -49,12 +49,12 @@ class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
         log = torch.where(log.isfinite(), log, torch.zeros_like(log)).unsqueeze(-1)
         return (scores.masked_fill(~mask, -torch.inf) - log).exp().masked_fill(~mask, 0)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         check_rank(k)
         z, found = rank_choices(scores.detach(), check_parts(scores, mask, 1), k)
         return with_values(scores, z, found, 1)
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = check_parts(scores, mask, 1)
         return draw_choices(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-2, 0)
 

@@ -18,7 +18,7 @@ from spigot.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.spans import SpanSimplex
 from spigot.structures.describe import check_lengths
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -70,11 +70,11 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return span_marginals(scores, self._parts(scores, mask))
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         parts = self._parts(scores, mask)
         return span_sample(scores.detach(), parts, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         parts = self._parts(scores, mask)
         z, found = (x.movedim(scores.ndim - 3, 0) for x in span_k_best(scores.detach(), parts, check_rank(k)))
         values = torch.where(z != 0, scores, 0).sum((-3, -2, -1))

@@ -15,7 +15,7 @@ from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
 from spigot.polytopes.blocks import ArcLabel
 from spigot.structures.describe import padded_size
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts, Values
 
 
 @dataclass(frozen=True)
@@ -192,11 +192,11 @@ class IndependentGraphs(SemanticGraphs, AbstractRankedStructure, AbstractSamplin
         exists = graph_parts(self._check(scores, mask))
         return graph_marginals(checked(scores, exists, 3), exists)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         check_rank(k)
         z, found = rank_graphs(scores.detach(), self._check(scores, mask), k)
         return with_values(scores, z, found, 3)
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = self._check(scores, mask)
         return draw_graphs(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-4, 0)

@@ -13,7 +13,7 @@ from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import LabelledHeadSimplex
 from spigot.structures.describe import labelled_violations
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -63,7 +63,7 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return labelled_argmax(scores, self._check(scores, mask), *self.trees.kind)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         z, found = k_best_labelled(scores.detach(), self._check(scores, mask), check_rank(k), *self.trees.kind)
         z, found = z.movedim(-4, 0), found.movedim(-1, 0)
         return z, torch.where(z != 0, scores, 0).sum((-3, -2, -1)).masked_fill(~found, -torch.inf)
@@ -78,7 +78,7 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         logs, shares, arcs = label_sums(scores, mask, True)
         return torch.where(mask, self.trees.marginals(logs, arcs).unsqueeze(-1) * shares, 0)
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = self._check(scores, mask)
         return sample_labelled(scores.detach(), mask, seeds.movedim(0, -1), *self.trees.kind).movedim(-4, 0)
 

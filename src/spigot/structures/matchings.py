@@ -11,7 +11,7 @@ from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure
 from spigot.polytopes.birkhoff import Birkhoff
 from spigot.structures.describe import check_lengths
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts
 
 
 @final
@@ -54,7 +54,7 @@ class Matchings(AbstractRankedStructure):
         """As `AbstractStructure.argmax`. A score of $-\\infty$ is taken only where nothing else is left."""
         return matching_argmax(scores, check_parts(scores, mask, 2), self.complete)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         """As `AbstractRankedStructure.k_best`; each further one costs a search for each part of the one before."""
         check_rank(k)
         mask = check_parts(scores, mask, 2)

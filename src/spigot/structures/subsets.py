@@ -16,7 +16,7 @@ from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.capped import CappedSimplex
 from spigot.records import HullResult
 from spigot.structures.describe import entry_mask
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -60,7 +60,7 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return best_subset(scores, check_parts(scores, mask, 1), self.minimum, self._most)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         check_rank(k)
         mask = check_parts(scores, mask, 1)
         z, found = rank_subsets(scores.detach(), mask, k, self.minimum, self._most)
@@ -79,7 +79,7 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
             return torch.sigmoid(checked(scores, mask, 1)).masked_fill(~mask, 0)
         return subset_marginals(scores, mask, self.minimum, self._most)
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = check_parts(scores, mask, 1)
         return sample_subsets(scores.detach(), mask, seeds.movedim(0, -1), self.minimum, self._most).movedim(-2, 0)
 

@@ -19,7 +19,7 @@ from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import HeadSimplex
 from spigot.records import HullResult
 from spigot.structures.describe import arc_mask, tree_violations
-from spigot.types import Mask, Parts, Values
+from spigot.types import Mask, Members, MemberValues, Parts, Values
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return tree_marginals(scores, check_arcs(scores, mask), self.kind)
 
-    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Parts:
+    def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = check_arcs(scores, mask)
         return sample_trees(scores.detach(), mask, seeds.movedim(0, -1), *self.kind).movedim(-3, 0)
 
-    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Parts, Values]:
+    def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         z, found = k_best_trees(scores.detach(), check_arcs(scores, mask), check_rank(k), *self.kind)
         z, found = z.movedim(-3, 0), found.movedim(-1, 0)
         return z, torch.where(z != 0, scores, 0).sum((-2, -1)).masked_fill(~found, -torch.inf)
