@@ -41,6 +41,9 @@ public:
     const int64_t words;
     SpanTable inside, own;
 
+    // Room for the shares of splits or labels.
+    int64_t room() const { return (words > spans.labels ? words : spans.labels) + lane_count<double>; }
+
     // Fills the tables and returns the log partition; `count` takes every score for zero.
     double fill(bool count = false) {
         for (int64_t width = 0; width < words; ++width)
@@ -53,23 +56,29 @@ public:
         return inside.get(0, words - 1);
     }
 
-    // How the weight of a span is shared among its splits, exp(left + right - total); whole vectors are written.
-    void shares(int64_t i, int64_t j, double* to) const {
-        constexpr int W = lane_count<double>;
-        const double total = inside.get(i, j) - own.get(i, j);
-        const double *left = inside.lefts(i), *right = inside.rights(i, j);
-        for (int64_t k = 0; k < j - i; k += W) store(to + k, exp_nonpositive(smaller(load(left + k) + load(right + k) - total)));
-    }
+    // How the weight of a span is shared among its splits. The shares sum to one however large the scores are: totals
+    // would have lost the digits that tell them apart. Whole vectors are written.
+    void shares(int64_t i, int64_t j, double* to) const { normalise(inside.lefts(i), inside.rights(i, j), j - i, to); }
 
     // How the weight of a span is shared among its labels.
-    double share(int64_t i, int64_t j, int64_t l) const {
-        const int64_t part = spans.at(i, j) + l;
-        return mask[part] ? std::exp(static_cast<double>(scores[part]) - own.get(i, j)) : 0;
+    void label_shares(int64_t i, int64_t j, double* to) {
+        labels(i, j, false);
+        normalise(row_, zeros_, spans.labels, to);
     }
 
 private:
-    static Lanes<double> smaller(Lanes<double> v) {  // rounding may leave log shares a little above zero
-        return v < 0.0 ? v : Lanes<double>{};
+    static void normalise(const double* left, const double* right, int64_t count, double* to) {
+        constexpr int W = lane_count<double>;
+        Lanes<double> top = spread(minus_infinity<double>), sum{};
+        for (int64_t k = 0; k < count; k += W) top = larger(top, load(left + k) + load(right + k));
+        const double best = largest<double>(top);
+        for (int64_t k = 0; k < count; k += W) {
+            const Lanes<double> weight = exp_nonpositive(load(left + k) + load(right + k) - best);
+            store(to + k, weight);
+            sum += weight;
+        }
+        const double scale = 1 / total<double>(sum);
+        for (int64_t k = 0; k < count; k += W) store(to + k, load(to + k) * scale);
     }
 
     double labels(int64_t i, int64_t j, bool count) {
@@ -82,9 +91,11 @@ private:
     double *row_, *zeros_;
 };
 
-// Calls body(sums, scratch) for every sentence with a tree of weight; log partitions of the others are written here.
+// Calls body(sums, scratch) for every sentence with a tree of weight; log partitions of the others are written here. They
+// are faults where there is something to draw.
 template <class T, class Body>
-void for_each_sum(const SpanBatch<T>& spans, T* log_partition, int threads, FaultBox& faults, Body body) {
+void for_each_sum(const SpanBatch<T>& spans, T* log_partition, int threads, FaultBox& faults, Body body,
+                  bool draws = false) {
     auto one = [&](int64_t b) {
         const int64_t words = count_words(spans, b, true, faults);
         if (log_partition) log_partition[b] = T(0);
@@ -95,6 +106,7 @@ void for_each_sum(const SpanBatch<T>& spans, T* log_partition, int threads, Faul
         if (log_partition) log_partition[b] = static_cast<T>(whole);
         if (whole > minus_infinity<double>) body(b, sums, scratch);
         else if (!(sums.fill(true) > minus_infinity<double>)) faults.report(FAULT_IMPOSSIBLE, b);
+        else if (draws) faults.report(FAULT_INFINITE, b);
     };
     parallel_for(spans.batch, worthwhile_threads(10 * spans.steps(), threads), one);
 }
@@ -105,18 +117,18 @@ void span_sums(const SpanBatch<T>& spans, T* log_partition, T* marginals, int th
     if (marginals) std::memset(marginals, 0, sizeof(T) * spans.batch * spans.size());
     for_each_sum<T>(spans, log_partition, threads, faults, [&](int64_t b, SpanSums<T>& sums, Scratch& scratch) {
         if (!marginals) return;
-        constexpr int W = lane_count<double>;
         T* to = marginals + b * spans.size();
         // What a span gets as a left half of others, and as a right half.
         SpanTable chance(scratch, sums.words, 0);
-        double* shares = scratch.take<double>(sums.words + W);
+        double* shares = scratch.take<double>(sums.room());
         chance.left[sums.words - 1] = 1;
         for (int64_t width = sums.words - 1; width >= 0; --width)
             for (int64_t i = 0, j = width; j < sums.words; ++i, ++j) {
                 const double p = chance.left[i * chance.stride + j] + chance.right[j * chance.stride + i];
                 if (!(p > 0)) continue;
+                sums.label_shares(i, j, shares);
                 for (int64_t l = 0; l < spans.labels; ++l) {
-                    const double mu = p * sums.share(i, j, l);
+                    const double mu = p * shares[l];
                     to[spans.at(i, j) + l] = static_cast<T>(mu < 1 ? mu : 1);
                 }
                 if (!width) continue;
@@ -136,13 +148,14 @@ void span_hessian(const SpanBatch<T>& spans, const T* direction, T* to, int thre
         T* slopes = to + b * spans.size();
         const int64_t words = sums.words;
         SpanTable rise(scratch, words, 0), own_rise(scratch, words, 0), chance(scratch, words, 0), slope(scratch, words, 0);
-        double* shares = scratch.take<double>(words + lane_count<double>);
+        double* shares = scratch.take<double>(sums.room());
         for (int64_t width = 0; width < words; ++width)
             for (int64_t i = 0, j = width; j < words; ++i, ++j) {
                 if (!(sums.inside.get(i, j) > minus_infinity<double>)) continue;
                 double mean = 0;
+                sums.label_shares(i, j, shares);
                 for (int64_t l = 0; l < spans.labels; ++l)
-                    if (const double share = sums.share(i, j, l); share > 0) mean += share * along[spans.at(i, j) + l];
+                    if (shares[l] > 0) mean += shares[l] * along[spans.at(i, j) + l];
                 own_rise.put(i, j, mean);
                 if (width) {
                     sums.shares(i, j, shares);
@@ -157,10 +170,11 @@ void span_hessian(const SpanBatch<T>& spans, const T* direction, T* to, int thre
                 const double p = chance.left[i * chance.stride + j] + chance.right[j * chance.stride + i];
                 const double dp = slope.left[i * slope.stride + j] + slope.right[j * slope.stride + i];
                 if (!(p > 0)) continue;
+                sums.label_shares(i, j, shares);
                 for (int64_t l = 0; l < spans.labels; ++l)
-                    if (const double share = sums.share(i, j, l); share > 0) {
+                    if (shares[l] > 0) {
                         const int64_t part = spans.at(i, j) + l;
-                        slopes[part] = static_cast<T>(share * (dp + p * (along[part] - own_rise.get(i, j))));
+                        slopes[part] = static_cast<T>(shares[l] * (dp + p * (along[part] - own_rise.get(i, j))));
                     }
                 if (!width) continue;
                 sums.shares(i, j, shares);
@@ -182,7 +196,7 @@ template <class T>
 void span_sample(const SpanBatch<T>& spans, const int64_t* seeds, int64_t samples, T* z, int threads, FaultBox& faults) {
     std::memset(z, 0, sizeof(T) * samples * spans.batch * spans.size());
     for_each_sum<T>(spans, nullptr, threads, faults, [&](int64_t b, SpanSums<T>& sums, Scratch& scratch) {
-        double* shares = scratch.take<double>((sums.words > spans.labels ? sums.words : spans.labels) + lane_count<double>);
+        double* shares = scratch.take<double>(sums.room());
         int32_t* waiting = scratch.take<int32_t>(2 * sums.words);
         for (int64_t draw = 0; draw < samples; ++draw) {
             Random random(static_cast<uint64_t>(seeds[b * samples + draw]));
@@ -204,7 +218,7 @@ void span_sample(const SpanBatch<T>& spans, const int64_t* seeds, int64_t sample
             waiting[count++] = static_cast<int32_t>(sums.words - 1);
             for (int64_t i = 0; count;) {  // spans from the left; what waits are their ends
                 const int64_t j = waiting[count - 1];
-                for (int64_t l = 0; l < spans.labels; ++l) shares[l] = sums.share(i, j, l);
+                sums.label_shares(i, j, shares);
                 to[spans.at(i, j) + pick(spans.labels)] = T(1);
                 if (i == j) {
                     ++i, --count;
@@ -214,7 +228,7 @@ void span_sample(const SpanBatch<T>& spans, const int64_t* seeds, int64_t sample
                 }
             }
         }
-    });
+    }, true);
 }
 
 }  // namespace SPIGOT_ARCH

@@ -253,7 +253,7 @@ void sample_subsets(const T* scores, const uint8_t* mask, const int64_t* seeds, 
                 for (int64_t j = chances.low(n); j <= chances.high(n); ++j)
                     sum[j] = all += chances.chances(n)[j] * coins.worth(j);
                 for (int64_t d = 0; d < draws; ++d) {
-                    const double cut = uniform(seeds[d * rows + r], width) * all;
+                    const double cut = uniform(seeds[d * rows + r], 0) * all;  // entries come after it
                     int64_t j = chances.low(n);
                     while (j < chances.high(n) && !(sum[j] > cut)) ++j;
                     left[d] = j;
@@ -263,7 +263,7 @@ void sample_subsets(const T* scores, const uint8_t* mask, const int64_t* seeds, 
                 const double* before = chances.chances(i);
                 for (int64_t d = 0; d < draws; ++d) {
                     const double in = coins.p[i] * before[left[d] - 1], out = coins.q[i] * before[left[d]];
-                    if (uniform(seeds[d * rows + r], coins.place(i)) * (in + out) < in) {
+                    if (uniform(seeds[d * rows + r], 1 + coins.place(i)) * (in + out) < in) {
                         z[(d * rows + r) * width + coins.place(i)] = 1;
                         --left[d];
                     }

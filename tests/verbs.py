@@ -207,6 +207,20 @@ def samples_have_the_shape_of_their_batch(case: StructureCase, dtype: torch.dtyp
         case.sampling.sample(scores, mask, -1)
 
 
+@SAMPLERS.check(needs=lambda case: case.variable, dtypes=DOUBLE)
+def samples_do_not_depend_on_padding(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.sampling
+    scores, mask = case.draw(56, 6, dtype=dtype)
+    seeds = torch.arange(6 * 5).reshape(5, 6) * 7919
+    room = [6, *(size + 3 for size in case.parts[: case.axes]), *case.parts[case.axes :]]
+    inside = (slice(None), *(slice(size) for size in case.parts[: case.axes]))
+    wide, wide_mask = scores.new_full(room, torch.nan), mask.new_zeros(room)
+    wide[inside], wide_mask[inside] = scores, mask
+    z = case.sampling.sample_from_seeds(wide, seeds, wide_mask)
+    narrow = case.sampling.sample_from_seeds(scores, seeds, mask)
+    assert torch.equal(torch.stack([drawn[inside] for drawn in z]), narrow)
+
+
 def ranked_values(case: StructureCase, scores: Tensor, mask: Tensor, k: int) -> Tensor:
     rows = []
     for s, m in zip(case.flat(scores), case.flat(mask), strict=True):
@@ -261,3 +275,33 @@ def ranks_in_half_precision_are_those_of_float32(case: StructureCase, dtype: tor
     assert z.dtype == values.dtype == dtype
     assert torch.equal(z, exact.to(dtype))
     assert torch.equal(values, theirs.to(dtype))
+
+
+@STRUCTURES.check(dtypes=DOUBLE)
+def decisions_carry_no_gradient(case: StructureCase, dtype: torch.dtype) -> None:
+    scores, mask = case.draw(80, 2, dtype=dtype)
+    leaf = scores.nan_to_num().requires_grad_()
+    assert not case.structure.argmax(leaf, mask).requires_grad
+
+
+@MARGINALS.check(dtypes=DOUBLE)
+def certain_members_have_no_entropy(case: StructureCase, dtype: torch.dtype) -> None:
+    """At these scales one member has all the mass, and totals have lost the digits that tell it from the others."""
+    assert case.marginal
+    for scale in (1e8, 1e10):
+        scores, mask = case.draw(81, 8, dtype=dtype, scale=scale)
+        clear = torch.stack([lead(case, s, m) for s, m in zip(case.flat(scores), case.flat(mask), strict=True)]) > 1e3
+        alone = torch.tensor([len(case.vertices(m)) == 1 for m in case.flat(mask)])
+        sure = clear | alone
+        assert sure.any()
+        mu, z = case.marginal.marginals(scores, mask), case.structure.argmax(scores, mask)
+        torch.testing.assert_close(mu[sure], z[sure], rtol=0, atol=1e-9)
+        assert (case.marginal.entropy(scores, mask)[sure] <= 1e-15 * 1e3 * scale).all()
+
+
+@MARGINALS.check(dtypes=DOUBLE)
+def sums_can_be_mapped_twice(case: StructureCase, dtype: torch.dtype) -> None:
+    assert case.marginal
+    scores, mask = case.draw(82, 2, 2, dtype=dtype)
+    for verb in (case.marginal.log_partition, case.marginal.marginals, case.marginal.entropy):
+        torch.testing.assert_close(torch.vmap(torch.vmap(verb))(scores, mask), verb(scores, mask), rtol=0, atol=1e-9)

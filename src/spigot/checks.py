@@ -139,6 +139,14 @@ def too_few_error(index: int, batch: tuple[int, ...], left: int, minimum: int) -
     )
 
 
+def hopeless_error(index: int, batch: tuple[int, ...], structure: str) -> ValueError:
+    """Nothing to draw from."""
+    return ValueError(
+        f"every {structure} of {instance_name(index, batch)} has a score of -inf, so that there is none to draw; raise "
+        "some scores, or forbid parts by the mask."
+    )
+
+
 def infinite_error(index: int, batch: tuple[int, ...], what: str = "points") -> ValueError:
     """Infinities that leave no answer: a point without a nearest point, a sum without an end."""
     return ValueError(f"{what} of {instance_name(index, batch)} are infinite; they must be finite here.")

@@ -120,7 +120,7 @@ def perceptron(scores: Parts, gold: Parts, structure: AbstractStructure, *, mask
     mask, gold = _check(scores, gold, structure, mask)
     with torch.no_grad():
         rival = structure.argmax(scores, mask)
-    return _dot(scores, rival, structure) - _dot(scores, gold, structure)
+    return _dot(scores, rival - gold, structure)
 
 
 @in_single

@@ -141,3 +141,22 @@ def test_compiled_it_learns_as_well() -> None:
 def test_what_makes_no_sense_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=rf"^{next(iter(settings))} is "):
         AdaptiveIMLE(**settings)
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1.0, 1e20])
+def test_gradients_of_any_size_are_sent_back(scale: float) -> None:
+    """Their lengths overflow or vanish in float32; what comes back is linear in them all the same."""
+    layer = Argmax(OneOf(), AdaptiveIMLE(start=10.0))
+    scores = torch.tensor([[0.3, 0.1, 0.2]], requires_grad=True)
+    layer(scores).backward(scale * torch.tensor([[0.0, -1.0, 1.0]]))
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert scores.grad.any()
+
+
+def test_a_layer_in_half_precision_learns() -> None:
+    layer = Argmax(OneOf(), AdaptiveIMLE(start=10.0)).half()
+    scores = torch.tensor([[0.3, 0.1, 0.2]], dtype=torch.float16, requires_grad=True)
+    layer(scores).backward(torch.tensor([[0.0, -1.0, 1.0]], dtype=torch.float16))
+    assert scores.grad is not None
+    assert scores.grad.any()

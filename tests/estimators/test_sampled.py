@@ -106,7 +106,9 @@ def test_reinmax_draws_from_the_softmax() -> None:
 
 
 def test_reinmax_is_for_one_of_k() -> None:
-    with pytest.raises(TypeError, match=r"ReinMax is for OneOf, and ProjectiveTrees.* Use MarginalStraightThrough\."):
+    with pytest.raises(
+        TypeError, match=r"ReinMax is for OneOf, and ProjectiveTrees.* Use MarginalStraightThrough or Spigot"
+    ):
         spigot.argmax(torch.zeros(3, 3), ProjectiveTrees(), ReinMax())
 
 
@@ -237,3 +239,12 @@ def test_what_cannot_be_drawn_from_is_told() -> None:
     ):
         with pytest.raises(TypeError, match=r"draws samples, and SemanticGraphs.* cannot be drawn from\. Use"):
             call()
+
+
+def test_losses_may_be_counts() -> None:
+    scores = torch.zeros(4, 5, requires_grad=True)
+    value = score_function(lambda z: z[..., 0] != 0, OneOf(), scores, samples=50)
+    assert value.dtype == torch.float32
+    value.sum().backward()
+    assert scores.grad is not None
+    assert (scores.grad[:, 0] > 0).all()

@@ -227,7 +227,7 @@ def test_pack_says_what_does_not_fit(unary: tuple[int, ...], transitions: tuple[
 
 
 def test_what_is_wrong_with_the_arguments() -> None:
-    with pytest.raises(ValueError, match="states is 0; a chain needs at least one state"):
+    with pytest.raises(ValueError, match="states is 0; a chain needs a whole number of states, at least one"):
         Chains(0)
     with pytest.raises(ValueError, match=r"shape \(4, 3, 3\); it must be \(\*batch, n, 4, 3\)"):
         Chains(3).argmax(torch.zeros(4, 3, 3))

@@ -126,6 +126,8 @@ def test_infinite_scores_come_after_finite_ones() -> None:
     assert trees.contains(trees.argmax(scores)), "still better than no tree"
     assert trees.log_partition(scores) == -torch.inf
     assert not trees.marginals(scores).any()
+    with pytest.raises(ValueError, match="every binary tree of the instance has a score of -inf"):
+        trees.sample(scores)
     scores[0, 1] = torch.inf
     assert trees.argmax(scores)[0, 1] == 1
     huge = torch.full((4, 4, 1), -1e308, dtype=torch.float64)

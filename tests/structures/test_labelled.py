@@ -231,3 +231,11 @@ def test_compiled_and_mapped() -> None:
     torch.manual_seed(0)
     again = torch.compile(lambda s: trees.sample(s, None, 2), fullgraph=True, backend="aot_eager")(scores)
     assert torch.equal(drawn, again)
+
+
+def test_indices_out_of_range_are_refused() -> None:
+    trees = LabelledTrees(ProjectiveTrees(), labels=2)
+    with pytest.raises(ValueError, match=r"labels go from -1 to 2; they must be 0 to 1, or be -1 for none"):
+        trees.from_indices(torch.tensor([-1, 0, 1]), torch.tensor([-1, 0, 2]))
+    with pytest.raises(ValueError, match=r"heads go from -1 to 7; they must be 0 to 2"):
+        trees.from_indices(torch.tensor([-1, 0, 7]), torch.tensor([-1, 0, 1]))

@@ -16,7 +16,6 @@ from spigot import native
 from spigot.algorithms.chains import (
     chain_lengths,
     chain_parts,
-    hopeless_error,
     raise_chain_fault,
     refuse_broken,
     within,
@@ -26,6 +25,7 @@ from spigot.algorithms.draws import uniform
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan
+from spigot.checks import hopeless_error
 
 
 def chain_log_partition(scores: Tensor, mask: Tensor) -> Tensor:
@@ -163,7 +163,7 @@ def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         fault = native.kernels.chain_sample(flat, flatten(mask, 3), draws, z, torch.get_num_threads())
         if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
             refuse_infinite(scores.isposinf() & chain_parts(mask), 3, "scores")
-            raise hopeless_error(fault[1], batch)
+            raise hopeless_error(fault[1], batch, "chain")
         raise_chain_fault(fault, scores)
         return z
     parts = chain_parts(mask)
@@ -195,7 +195,7 @@ def sample_reference(
         return states
     hopeless = (lengths > 0) & logs[-1].isneginf().all(-1)
     if hopeless.any():
-        raise hopeless_error(int(hopeless.nonzero()[0]), batch)
+        raise hopeless_error(int(hopeless.nonzero()[0]), batch, "chain")
     for t in range(n - 1, -1, -1):
         weights = logs[t].unsqueeze(1).expand(*seeds.shape, k)
         if t + 1 < n:

@@ -73,14 +73,6 @@ def _broken_error(index: int, batch: tuple[int, ...], position: int) -> NoStruct
     )
 
 
-def hopeless_error(index: int, batch: tuple[int, ...]) -> ValueError:
-    """Nothing to draw from."""
-    return ValueError(
-        f"every chain of {instance_name(index, batch)} has a score of -inf, so that there is none to draw; raise some "
-        "scores, or forbid parts by the mask."
-    )
-
-
 def within(states: Int[Tensor, "batch n"], lengths: Int[Tensor, "batch"]) -> Int[Tensor, "batch n"]:
     """The states with -1 beyond the end of each chain."""
     return states.masked_fill(torch.arange(states.shape[-1], device=states.device) >= lengths.unsqueeze(-1), -1)

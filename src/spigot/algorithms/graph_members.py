@@ -6,11 +6,14 @@ Predicates do not compete, nor do the arcs of one predicate: lists of the best a
 import torch
 from torch import Tensor
 
-from spigot.algorithms.draws import uniforms
+from spigot.algorithms.draws import uniform
 from spigot.algorithms.graphs import energies, graph_parts
 from spigot.algorithms.operators import batched
 from spigot.algorithms.ranks import combine
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+
+_MOST_WORDS = 1 << 20
+"""More than any graph has: a number for each pair of positions, whatever the size."""
 
 
 @torch.library.custom_op("spigot::rank_graphs", mutates_args=())
@@ -54,17 +57,19 @@ def draw_graphs(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     predicate, arcs, labels = _checked(scores, mask)
     n = scores.shape[-2]
     width = labels.shape[-1]
-    drawn = uniforms(seeds, n + 2 * n * n)
-    square = (*drawn.shape[:-1], n, n)
+    place = torch.arange(n, device=scores.device)
+    place = 2 * (_MOST_WORDS * place.unsqueeze(-1) + place)  # by position, not by size: padding changes nothing
+    drawn, second = uniform(seeds[..., None, None], place), uniform(seeds[..., None, None], place + 1)
+    square = drawn.shape
     on = torch.sigmoid(predicate + torch.nn.functional.softplus(arcs).sum(-1))
-    on = drawn[..., :n] < on.unsqueeze(-2)
-    arc = drawn[..., n : n + n * n].reshape(square) < torch.sigmoid(arcs).unsqueeze(-3)
+    on = drawn.diagonal(dim1=-2, dim2=-1) < on.unsqueeze(-2)
+    arc = drawn < torch.sigmoid(arcs).unsqueeze(-3)
     if width == 0:
         label = torch.zeros(square, dtype=torch.int64, device=scores.device)
     else:
         top = torch.where(arcs.isfinite(), arcs, 0).unsqueeze(-1)
         sums = (labels - top).exp().cumsum(-1)
-        cut = drawn[..., n + n * n :].reshape(square) * sums[..., -1].unsqueeze(-3)
+        cut = second * sums[..., -1].unsqueeze(-3)
         cut = cut.movedim(-3, -1).contiguous()
         exists = labels.isfinite()
         last = width - 1 - exists.flip(-1).to(torch.uint8).argmax(-1, keepdim=True)

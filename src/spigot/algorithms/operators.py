@@ -43,7 +43,10 @@ def batched(operator: Any) -> None:
             for x, axis in zip(args, in_dims, strict=True)
         ]
         result = operator(*front)
-        return result, tuple(0 for _ in result) if isinstance(result, tuple) else 0
+        if not isinstance(result, tuple):
+            return result, 0
+        # What was not asked for is an empty tensor, and has no batch axes.
+        return result, tuple(0 if x.ndim and len(x) == info.batch_size else None for x in result)
 
     torch.library.register_vmap(operator, rule)
 

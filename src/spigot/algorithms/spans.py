@@ -11,7 +11,7 @@ from spigot.algorithms import spans_reference as reference
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.checks import impossible_error
+from spigot.checks import hopeless_error, impossible_error
 
 WORDS = "binary tree"
 
@@ -163,9 +163,16 @@ def span_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         pass
     elif native.serves(scores):
         fault = native.kernels.span_sample(flat, exists, seed, z, torch.get_num_threads())
+        if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
+            refuse_infinite(scores.isposinf() & mask, 3, "scores")
+            raise hopeless_error(fault[1], tuple(scores.shape[:-3]), WORDS)
         raise_fault(fault, scores, 3, "scores", WORDS)
     else:
-        z = reference.sample(_checked_spans(flat, exists).double(), exists, seed).to(scores.dtype)
+        safe = _checked_spans(scores, mask).reshape(flat.shape)
+        hopeless = _log_partition(safe, exists).isneginf()
+        if hopeless.any():
+            raise hopeless_error(int(hopeless.nonzero()[0]), tuple(scores.shape[:-3]), WORDS)
+        z = reference.sample(safe.double(), exists, seed).to(scores.dtype)
     return z.reshape(*scores.shape[:-3], samples, *parts)
 
 

@@ -271,9 +271,9 @@ def _draw(coins: _Coins, seeds: Tensor) -> Tensor:
     k = coins.heads.shape[-1]
     chances = _Chances(coins, None)
     sums = (chances.final[0] * coins.worth).cumsum(-1)
-    cut = uniforms(seeds, 1, first=k) * sums[:, -1:]
+    cut = uniforms(seeds, 1) * sums[:, -1:]  # by position, not by size: padding changes nothing
     left = (sums <= cut).sum(-1).clamp(max=coins.worth.shape[-1] - 1)
-    chosen = uniforms(seeds, k)
+    chosen = uniforms(seeds, k, first=1)
     z = torch.zeros_like(chosen)
     for i, row in chances.walk():
         spread = row[0].expand(len(left), *row[0].shape)

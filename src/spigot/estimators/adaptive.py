@@ -12,6 +12,7 @@ from spigot.estimators.needs import check_sampling
 from spigot.estimators.noise import gumbel
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Explanation, Pullback
 from spigot.interface.estimators import check_settings, learns
+from spigot.precision import exact
 from spigot.types import Mask, Parts, Saved
 
 _FURTHEST = 2.0**40
@@ -118,19 +119,23 @@ class AdaptiveIMLE(AbstractSurrogate):
         (perturbed,) = saved
         axes = tuple(range(-structure.event_ndim, 0))
         finite = torch.where(mask & scores.isfinite(), scores, 0)
-        size, slope = (torch.linalg.vector_norm(values, dim=axes, keepdim=True) for values in (finite, grad))
+        size, slope = (torch.linalg.vector_norm(exact(values), dim=axes, keepdim=True) for values in (finite, grad))
         some = slope > 0
         size = torch.where(size > 0, size, 1)
-        strength = torch.where(some, beta.to(scores.dtype) * size / torch.where(some, slope, 1), 1)
+        # The step is taken along the direction of the gradient, whose own length may be out of reach for float32.
+        along = torch.where(some, exact(grad) / torch.where(some, slope, 1), 0)
+        step = (beta.to(size) * size * along).to(scores.dtype)
+        strength = torch.where(some, beta.to(size) * size / torch.where(some, slope, 1), 1)
         mask = mask.expand(perturbed.shape)
-        below = structure.argmax(perturbed - strength * grad, mask)
+        below = structure.argmax(perturbed - step, mask)
         if self.two_sided:
-            above = structure.argmax(perturbed + strength * grad, mask)
+            above = structure.argmax(perturbed + step, mask)
         elif self.samples == 1:
             above = z.unsqueeze(0)
         else:
             above = torch.cat((z.unsqueeze(0), structure.argmax(perturbed[1:], mask[1:])))
-        gradient = (above - below).mean(0) / (2 * strength if self.two_sided else strength)
+        mean = exact((above - below).mean(0))
+        gradient = (mean / (2 * strength if self.two_sided else strength)).to(scores.dtype)
         return Pullback(gradient, lambda: (None, below.mean(0), None))
 
 
@@ -187,7 +192,7 @@ class Adapting(AbstractSurrogate):
         found = (gradient != 0).sum().to(self.average.dtype) / instances.clamp(min=1)
         average = torch.where(instances > 0, 0.9 * self.average + 0.1 * found, self.average)
         factor = torch.where(average < self.rule.target, 1 + self.rule.rate, 1 / (1 + self.rule.rate))
-        beta = torch.where(instances > 0, self.beta * factor.to(self.beta.dtype), self.beta)
+        beta = torch.where(instances > 0, self.beta.float() * factor.float(), self.beta.float())
         self.average.copy_(average)
         self.beta.copy_(beta.clamp(1 / _FURTHEST, _FURTHEST))
 

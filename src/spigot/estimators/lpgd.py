@@ -77,8 +77,11 @@ class LPGD(AbstractSurrogate):
         if isinstance(self.rho, str):
             if self.rho != "auto":
                 raise ValueError(f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores.')
-        elif not 0 < self.rho < math.inf:
-            raise ValueError(f"rho is {self.rho}; it must be a positive number. Spigot is what it is without end.")
+        elif not isinstance(self.rho, int | float) or not 0 < self.rho < math.inf:
+            raise ValueError(
+                f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores. An infinite one would '
+                "make it Spigot."
+            )
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
@@ -105,11 +108,11 @@ class LPGD(AbstractSurrogate):
             return exact(scores.new_full(batch, 1.0)) * scale
         axes = tuple(range(-ndim, 0))
         finite = mask & scores.isfinite()
-        seen, along = (_visible(structure, torch.where(finite, values, 0), finite) for values in (scores, grad))
+        seen, along = (exact(_visible(structure, torch.where(finite, values, 0), finite)) for values in (scores, grad))
         count = finite.sum(axes, keepdim=True).clamp(min=1)
         spread = (seen.square().sum(axes, keepdim=True) / count).sqrt()
         # Scores that are all alike have no margins: 1 / rho is 0 then, as for SPIGOT.
-        largest = torch.where(finite, scores, 0).abs().amax(axes, keepdim=True)
+        largest = exact(torch.where(finite, scores, 0).abs().amax(axes, keepdim=True))
         some = spread > 16 * torch.finfo(scores.dtype).eps * largest
         furthest = self.eta * along.abs().amax(axes, keepdim=True)
         return torch.where(some, furthest / torch.where(some, spread, 1), 0)

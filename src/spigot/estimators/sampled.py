@@ -177,7 +177,9 @@ class ReinMax(AbstractSurrogate):
 
     def check(self, structure: AbstractStructure) -> None:
         if not isinstance(structure, OneOf):
-            raise TypeError(f"ReinMax is for OneOf, and {structure} is another structure. Use MarginalStraightThrough.")
+            raise TypeError(
+                f"ReinMax is for OneOf, and {structure} is another structure. Use MarginalStraightThrough or Spigot."
+            )
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         self.check(structure)
@@ -307,7 +309,7 @@ def score_function(
         raise ValueError(f"loss returned {found}; it must be one value for each sample and instance, {expected}.")
     gradient = _leave_one_out(losses.detach().to(scores), drawn, ndim)
     along = torch.where(scores.isfinite() & mask, scores * gradient, 0).flatten(scores.ndim - ndim).sum(-1)
-    return losses.mean(0).to(scores) + (along - along.detach())
+    return losses.to(scores).mean(0) + (along - along.detach())
 
 
 def _leave_one_out(losses: Tensor, drawn: Tensor, event_ndim: int) -> Parts:

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from spigot.checks import check_parts, refuse_mapped
 from spigot.interface.structures import AbstractStructure
-from spigot.precision import Bordered
+from spigot.precision import Bordered, exact
 from spigot.records import Explanation, Pullback
 from spigot.registry import Registry
 from spigot.types import Mask, Parts, Saved, Values
@@ -115,8 +115,8 @@ def clipped(grad: Parts, mask: Mask, event_ndim: int, max_norm: float | None) ->
     grad = torch.where(mask, grad, 0)
     if max_norm is None:
         return grad
-    norm = torch.linalg.vector_norm(grad, dim=tuple(range(-event_ndim, 0)), keepdim=True)
-    return grad.mul_(max_norm / norm.clamp(min=max_norm))
+    norm = torch.linalg.vector_norm(exact(grad), dim=tuple(range(-event_ndim, 0)), keepdim=True)  # which may overflow
+    return grad.mul_((max_norm / norm.clamp(min=max_norm)).to(grad.dtype))
 
 
 def as_pullback(result: Pullback | Parts) -> Pullback:
@@ -126,10 +126,10 @@ def as_pullback(result: Pullback | Parts) -> Pullback:
 
 def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
     """Refuse settings of a surrogate that would turn gradients around or into NaN."""
-    if max_norm is not None and not 0 < max_norm < math.inf:
-        raise ValueError(f"max_norm is {max_norm}; it must be a positive number, or None for no clipping.")
-    if not 0 <= eta < math.inf:
-        raise ValueError(f"eta is {eta}; a step size must be a finite number, zero or more.")
+    if max_norm is not None and not (isinstance(max_norm, int | float) and 0 < max_norm < math.inf):
+        raise ValueError(f"max_norm is {max_norm!r}; it must be a positive number, or None for no clipping.")
+    if not isinstance(eta, int | float) or not 0 <= eta < math.inf:
+        raise ValueError(f"eta is {eta!r}; a step size must be a finite number, zero or more.")
 
 
 def check_gradient(grad: Tensor, scores: Tensor) -> None:

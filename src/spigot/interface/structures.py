@@ -174,6 +174,11 @@ class AbstractMarginalStructure(AbstractStructure):
 
     def log_count(self, mask: Mask) -> Values:
         r"""$\log \lvert\mathcal Z\rvert$: how many members the mask leaves, in float64."""
+        if not isinstance(mask, Tensor):
+            raise TypeError(
+                f"mask is {mask!r}; to count members it must be a tensor that says which parts exist, such as "
+                "structure.mask(lengths)."
+            )
         zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
         return self.log_partition(exact(zeros), mask)
 

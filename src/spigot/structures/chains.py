@@ -65,11 +65,11 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     event_ndim: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        if self.states < 1:
-            raise ValueError(f"states is {self.states}; a chain needs at least one state.")
+        if not isinstance(self.states, int) or self.states < 1:
+            raise ValueError(f"states is {self.states!r}; a chain needs a whole number of states, at least one.")
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return chain_argmax(scores, self._check(scores, mask))
+        return chain_argmax(scores.detach(), self._check(scores, mask))
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         mask = self._check(scores, mask)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from spigot.algorithms.active_set import project_simplex_hull
 from spigot.algorithms.choice import draw_choices, one_of, rank_choices
+from spigot.algorithms.kernels import flatten
 from spigot.algorithms.ranks import with_values
 from spigot.algorithms.reduce import checked, masked_logsumexp
 from spigot.checks import check_parts, check_rank
@@ -35,7 +36,7 @@ class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
     event_ndim: ClassVar[int] = 1
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return one_of(scores, check_parts(scores, mask, 1))
+        return one_of(scores.detach(), check_parts(scores, mask, 1))
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
         mask = check_parts(scores, mask, 1)
@@ -60,9 +61,8 @@ class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 1, "z")
-        k = z.shape[-1]
         messages = []
-        for values, exists in zip(z.reshape(-1, k).tolist(), mask.reshape(-1, k).tolist(), strict=True):
+        for values, exists in zip(flatten(z, 1).tolist(), flatten(mask, 1).tolist(), strict=True):
             found = [f"entry {i} is {v:g}, not 0 or 1" for i, v in enumerate(values) if v not in (0, 1)]
             found += [f"entry {i} is chosen but masked" for i, v in enumerate(values) if v and not exists[i]]
             chosen = [i for i, v in enumerate(values) if v]

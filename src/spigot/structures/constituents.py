@@ -6,6 +6,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
+from spigot.algorithms.kernels import flatten
 from spigot.algorithms.spans import (
     span_argmax,
     span_k_best,
@@ -62,7 +63,7 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
             raise ValueError(f"labels is {self.labels}; a span has one label out of at least one.")
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return span_argmax(scores, self._parts(scores, mask))
+        return span_argmax(scores.detach(), self._parts(scores, mask))
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
         return span_log_partition(scores, self._parts(scores, mask))
@@ -82,8 +83,7 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = self._parts(z, mask, "z")
-        shape = (-1, *z.shape[-3:])
-        pairs = zip(z.detach().reshape(shape), parts.reshape(shape), strict=True)
+        pairs = zip(flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [_violations(values, exists) for values, exists in pairs]
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:

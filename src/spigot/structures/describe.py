@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from spigot.algorithms.kernels import flatten
 from spigot.algorithms.words import existing_words, tree_arcs
 from spigot.types import Mask, Parts
 
@@ -60,8 +61,7 @@ def tree_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool
 
 def labelled_violations(z: Parts, mask: Mask, *, single_root: bool, projective: bool) -> list[list[str]]:
     """For each instance, each broken constraint of labelled dependency trees in words."""
-    n, labels = z.shape[-2], z.shape[-1]
-    flat, exists = z.reshape(-1, n, n, labels), mask.reshape(-1, n, n, labels)
+    flat, exists = flatten(z, 3), flatten(mask, 3)
     arcs = (flat != 0).any(-1).to(z.dtype)
     rest = tree_violations(arcs, exists.any(-1), single_root=single_root, projective=projective)
     return [_label_violations(*pair) + found for *pair, found in zip(flat, exists, rest, strict=True)]

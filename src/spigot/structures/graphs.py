@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spigot.algorithms.graph_members import draw_graphs, rank_graphs
 from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts
+from spigot.algorithms.kernels import flatten
 from spigot.algorithms.ranks import with_values
 from spigot.algorithms.reduce import checked
 from spigot.checks import check_parts, check_rank
@@ -71,12 +72,11 @@ class SemanticGraphs(AbstractStructure):
             raise ValueError(f"deterministic names role {outside[0]}, but roles go from 0 to {self.labels - 1}.")
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return graph_argmax(scores, self._check(scores, mask), self.deterministic)
+        return graph_argmax(scores.detach(), self._check(scores, mask), self.deterministic)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = graph_parts(self._check(z, mask, "z"))
-        shape = (-1, *z.shape[-3:])
-        pairs = zip(z.reshape(shape), mask.reshape(shape), strict=True)
+        pairs = zip(flatten(z.detach(), 3), flatten(mask, 3), strict=True)
         return [self._violations(values, exists) for values, exists in pairs]
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:

@@ -57,11 +57,11 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def __post_init__(self) -> None:
         if not isinstance(self.trees, ProjectiveTrees | NonProjectiveTrees):
             raise TypeError(f"trees is {self.trees!r}; it must be ProjectiveTrees(...) or NonProjectiveTrees(...).")
-        if self.labels < 1:
-            raise ValueError(f"labels is {self.labels}; there must be one or more.")
+        if not isinstance(self.labels, int) or self.labels < 1:
+            raise ValueError(f"labels is {self.labels!r}; it must be a whole number, one or more.")
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return labelled_argmax(scores, self._check(scores, mask), *self.trees.kind)
+        return labelled_argmax(scores.detach(), self._check(scores, mask), *self.trees.kind)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         z, found = k_best_labelled(scores.detach(), self._check(scores, mask), check_rank(k), *self.trees.kind)
@@ -123,6 +123,12 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
                 f"heads has shape {tuple(heads.shape)} and labels {tuple(labels.shape)}; they must be equal."
             )
         n = heads.shape[-1]
+        for name, values, end in (("heads", heads, n), ("labels", labels, self.labels)):
+            if values.numel() and not -1 <= int(values.min()) <= int(values.max()) < end:
+                raise ValueError(
+                    f"{name} go from {int(values.min())} to {int(values.max())}; they must be 0 to {end - 1}, "
+                    "or be -1 for none."
+                )
         some = (heads >= 0) & (labels >= 0)
         index = torch.where(some, heads * self.labels + labels, 0).unsqueeze(-1)
         z = torch.zeros(*heads.shape, n * self.labels, dtype=dtype, device=heads.device)

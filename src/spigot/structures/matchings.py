@@ -52,7 +52,7 @@ class Matchings(AbstractRankedStructure):
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         """As `AbstractStructure.argmax`. A score of $-\\infty$ is taken only where nothing else is left."""
-        return matching_argmax(scores, check_parts(scores, mask, 2), self.complete)
+        return matching_argmax(scores.detach(), check_parts(scores, mask, 2), self.complete)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         """As `AbstractRankedStructure.k_best`; each further one costs a search for each part of the one before."""
@@ -89,7 +89,9 @@ class Matchings(AbstractRankedStructure):
             raise ValueError(
                 f"lengths has shape {tuple(lengths.shape)} and columns {tuple(across.shape)}; they must be equal."
             )
-        sizes = (size, size) if size is None or isinstance(size, int) else size
+        sizes = (size, size) if size is None or isinstance(size, int) else tuple(size)
+        if len(sizes) != 2:
+            raise ValueError(f"size is {size}; it must be one number, or two: rows and columns.")
         down, along = (
             torch.arange(_padded(count, room, name), device=count.device) < count.unsqueeze(-1)
             for count, room, name in ((lengths, sizes[0], "rows"), (across, sizes[1], "columns"))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.host import HostFunction
+from spigot.algorithms.kernels import flatten
 from spigot.checks import check_parts, instance_name
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
@@ -85,9 +86,8 @@ class Oracle(AbstractStructure):
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         """What can be known without the set: values other than 0 and 1, masked parts; and what `check` finds."""
         mask = check_parts(z, mask, self.event_ndim, "z")
-        parts = z.shape[z.ndim - self.event_ndim :]
         messages = []
-        for values, exists in zip(z.detach().reshape(-1, *parts), mask.reshape(-1, *parts), strict=True):
+        for values, exists in zip(flatten(z.detach(), self.event_ndim), flatten(mask, self.event_ndim), strict=True):
             other = (values != 0) & (values != 1)
             found = [f"part {_at(i)} is {values[tuple(i)]:g}, not 0 or 1" for i in _where(other)]
             found += [f"part {_at(i)} is {values[tuple(i)]:g} but masked" for i in _where((values != 0) & ~exists)]

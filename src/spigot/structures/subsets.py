@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.capped import project_subset_hull
+from spigot.algorithms.kernels import flatten
 from spigot.algorithms.ranks import with_values
 from spigot.algorithms.reduce import checked
 from spigot.algorithms.subset_ranks import best_subset, rank_subsets
@@ -58,7 +59,7 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
         check_bounds(self.minimum, self.maximum)
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return best_subset(scores, check_parts(scores, mask, 1), self.minimum, self._most)
+        return best_subset(scores.detach(), check_parts(scores, mask, 1), self.minimum, self._most)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         check_rank(k)
@@ -85,9 +86,8 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 1, "z")
-        k = z.shape[-1]
         messages = []
-        for values, exists in zip(z.reshape(-1, k).tolist(), mask.reshape(-1, k).tolist(), strict=True):
+        for values, exists in zip(flatten(z, 1).tolist(), flatten(mask, 1).tolist(), strict=True):
             found = [f"entry {i} is {v:g}, not 0 or 1" for i, v in enumerate(values) if v not in (0, 1)]
             found += [f"entry {i} is chosen but masked" for i, v in enumerate(values) if v and not exists[i]]
             size = sum(1 for v in values if v)

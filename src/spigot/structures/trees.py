@@ -38,7 +38,7 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
         return TreeKind(self.projective, self.single_root)
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return tree_argmax(scores, check_arcs(scores, mask), *self.kind)
+        return tree_argmax(scores.detach(), check_arcs(scores, mask), *self.kind)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
         return tree_log_partition(scores, check_arcs(scores, mask), self.kind)
