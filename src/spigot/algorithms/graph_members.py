@@ -6,14 +6,11 @@ Predicates do not compete, nor do the arcs of one predicate: lists of the best a
 import torch
 from torch import Tensor
 
-from spigot.algorithms.draws import uniform
+from spigot.algorithms.draws import STRIDE, uniform
 from spigot.algorithms.graphs import energies, graph_parts
 from spigot.algorithms.operators import batched
 from spigot.algorithms.ranks import combine
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-
-_MOST_WORDS = 1 << 20
-"""More than any graph has: a number for each pair of positions, whatever the size."""
 
 
 @torch.library.custom_op("spigot::rank_graphs", mutates_args=())
@@ -58,7 +55,7 @@ def draw_graphs(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     n = scores.shape[-2]
     width = labels.shape[-1]
     place = torch.arange(n, device=scores.device)
-    place = 2 * (_MOST_WORDS * place.unsqueeze(-1) + place)  # by position, not by size: padding changes nothing
+    place = 2 * (STRIDE * place.unsqueeze(-1) + place)  # by position, not by size: padding changes nothing
     drawn, second = uniform(seeds[..., None, None], place), uniform(seeds[..., None, None], place + 1)
     square = drawn.shape
     on = torch.sigmoid(predicate + torch.nn.functional.softplus(arcs).sum(-1))

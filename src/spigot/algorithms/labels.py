@@ -18,7 +18,7 @@ from spigot.algorithms.tree_draws import sample_trees
 from spigot.algorithms.tree_ranks import k_best_heads
 from spigot.algorithms.words import finite_scores, labelled_arcs
 
-LABELS_FROM = 2**40
+LABELS_FROM = 1 << 50
 """Where the random numbers for labels begin in the stream of a seed: far beyond those for trees."""
 
 

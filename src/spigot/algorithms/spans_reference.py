@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spigot.algorithms.draws import uniform
+from spigot.algorithms.draws import STRIDE, uniform
 from spigot.algorithms.reduce import masked_logsumexp
 
 
@@ -57,7 +57,8 @@ def sample(scores: Tensor, exists: Tensor, seeds: Tensor) -> Tensor:
         return masked_logsumexp(sums, sums > -torch.inf, -1)
 
     _chart(own, settle)
-    place = torch.arange(n * n, device=scores.device).reshape(n, n)
+    place = torch.arange(n, device=scores.device)
+    place = 2 * (STRIDE * place.unsqueeze(-1) + place)
     splits = []
     for width, sums in enumerate(stacked, 1):
         chance = _shares(sums).unsqueeze(1)
@@ -65,7 +66,7 @@ def sample(scores: Tensor, exists: Tensor, seeds: Tensor) -> Tensor:
         splits.append(_pick(chance, cut))
     chosen = _descend(exists, splits, seeds.shape[-1])
     shares = _shares(scores.masked_fill(~exists, -torch.inf)).unsqueeze(1)
-    label = _pick(shares, uniform(seeds[..., None, None], n * n + place).unsqueeze(-1))
+    label = _pick(shares, uniform(seeds[..., None, None], place + 1).unsqueeze(-1))
     return torch.nn.functional.one_hot(label, scores.shape[-1]) * chosen.unsqueeze(-1)
 
 

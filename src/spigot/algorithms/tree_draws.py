@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.draws import gumbel
+from spigot.algorithms.draws import STRIDE, gumbel
 from spigot.algorithms.eisner import Chart, follow, inside_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference, rare_roots
@@ -102,7 +102,7 @@ def _projective_draws(
 
     def choose(values: Tensor, draw: Tensor, which: int, i: Tensor) -> Tensor:
         """A split of each span in proportion to its exponentiated value."""
-        index = (which * n + i).unsqueeze(-1) * n + places[: values.shape[-1]]
+        index = (which * STRIDE + i).unsqueeze(-1) * STRIDE + places[: values.shape[-1]]
         return (values[owner[draw], i] + gumbel(seed[draw].unsqueeze(-1), index)).argmax(-1)
 
     size = n - first
@@ -142,7 +142,7 @@ def _nonprojective_draws(
         order[[1, word]] = order[[word, 1]]
         log = weights[:, order][:, :, order]
         ends = _ending(log)[:, order]  # its own inverse
-        noise = gumbel(seed.unsqueeze(-1), word * n + place)
+        noise = gumbel(seed.unsqueeze(-1), word * STRIDE + place)
         heads[:, word] = (weights[:, :, word] + ends + noise).argmax(-1)
         chosen = place.unsqueeze(0) == heads[:, word, None]
         weights[:, :, word] = torch.where(chosen, 0.0, -torch.inf)

@@ -79,8 +79,8 @@ class LPGD(AbstractSurrogate):
                 raise ValueError(f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores.')
         elif not isinstance(self.rho, int | float) or not 0 < self.rho < math.inf:
             raise ValueError(
-                f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores. An infinite one would '
-                "make it Spigot."
+                f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores. An infinite one '
+                "would make it Spigot."
             )
 
     def pullback(
