@@ -23,8 +23,8 @@ def argmax(
         scores: One score for each part, `(*batch, *parts)`, in float32 or float64; float16 and bfloat16 are decoded
             in float32.
         structure: The set $\mathcal Z$.
-        estimator: What goes forward and what comes back. `Spigot`, `StraightThrough` and `Pipeline` give a member of
-            the structure; `StructuredAttention` and `SparseMAP` a point inside its hull.
+        estimator: What goes forward and what comes back. Hard ones, such as `Spigot` and `LPGD`, give a member of
+            the structure; soft ones, such as `StructuredAttention` and `SparseMAP`, a point inside its hull.
         mask: Parts that exist; all that can exist if omitted. Outside it the result and every gradient are zero.
 
     Returns:

@@ -35,9 +35,9 @@ def clusters(
     quick
         A few seconds only and nothing tuned, to see that everything works.
     seeds
-        How many repetitions.
+        How many repetitions; 5 if omitted.
     steps
-        Updates in each training.
+        Updates in each training; 200 if omitted. All tasks then take some minutes.
     seed
         Where the random numbers start; the same seed gives the same numbers, times apart.
     out
