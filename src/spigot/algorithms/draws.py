@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 STRIDE = 1 << 20
-"""More positions than any instance has: numbers of pairs of positions then depend neither on the size nor on padding."""
+"""More positions than any instance has: what numbers pairs of positions get does not depend on the size then."""
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9 - 2**64, 0x94D049BB133111EB - 2**64
