@@ -62,12 +62,12 @@ def forward_is_what_it_says(estimator: EstimatorCase, case: StructureCase, dtype
             torch.testing.assert_close(p.double(), inside, rtol=0, atol=1e-6 if dtype == torch.float64 else 1e-4)
 
 
-@ESTIMATORS.check()
+@ESTIMATORS.check(dtypes=DOUBLE)
 def gradient_is_shape_blind(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     check_shapes(layer_gradient(estimator, case), case, dtype, len(case.parts))
 
 
-@ESTIMATORS.check()
+@ESTIMATORS.check(dtypes=DOUBLE)
 def nothing_passes_the_mask(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     check_outside(layer_gradient(estimator, case), case, dtype)
     rule = estimator.make(case.structure)
