@@ -1,7 +1,7 @@
 """What a study found: finished runs of several systems, seeds and settings, as numbers that tables are made of."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -216,7 +216,8 @@ class Results:
 
     Example:
         >>> study = Study("nothing yet", [Arm("spigot")])
-        >>> Results(study, ["dev"], ["dev"], {"Graphs": ["UF", "LF"]}, "LF", {}, [], [], []).score("spigot", {}, "dev") is None
+        >>> results = Results(study, ["dev"], ["dev"], {"Graphs": ["UF", "LF"]}, "LF", {}, [], [], [])
+        >>> results.score("spigot", {}, "dev") is None
         True
     """
 
@@ -247,31 +248,6 @@ class Results:
             if (scores.arm.system, dict(scores.arm.point), scores.part, scores.measure, scores.stage) == wanted:
                 return scores
         return None
-
-
-def study_results(study: Study, *, tests: bool = False, told: Callable[[str], None] = lambda what: None) -> Results:
-    """Read the runs of a study, and compare its systems.
-
-    Nothing is read but the run folders, and nothing is written. Intervals and p are over seeds and sentences, from the
-    predictions and the gold data that a run keeps; where these are missing they are over seeds alone.
-
-    Args:
-        study: The study.
-        tests: Whether to look at test sets, if the runs have been scored on them; otherwise development data only.
-        told: Called with a few words before each piece of work.
-
-    Raises:
-        FileNotFoundError: If a folder holds no finished run.
-        ValueError: If no run is finished, or none has a score of these sentences.
-
-    Example:
-        >>> study_results(Study("nothing yet", [Arm("spigot")]))
-        Traceback (most recent call last):
-        ValueError: no run of the study nothing yet has finished; there is nothing to report yet.
-    """
-    from spigot.report.study_scores import gather
-
-    return gather(study, tests=tests, told=told)
 
 
 def point_name(point: Point) -> str:
