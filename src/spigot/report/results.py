@@ -23,6 +23,18 @@ _SHORT = 180.0  # a training of fewer seconds is drawn by the second
 PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test"}
 """What the sets of sentences are called in print."""
 
+_PLACES = {"dev": "on the development data", "test": "on the test set"}
+
+
+def place(part: str) -> str:
+    """Where a score was measured, in words.
+
+    Example:
+        >>> place("dev"), place("id"), place("brown")
+        ('on the development data', 'in domain', 'on brown')
+    """
+    return _PLACES.get(part) or PARTS.get(part, f"on {part}")
+
 
 def result_tables(experiment: Experiment) -> list[Table]:
     """The systems by the sets of sentences (Table 1), then the stages inside them.
