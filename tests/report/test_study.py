@@ -19,6 +19,7 @@ from spigot.report.study import Arm, Study
 from spigot.report.study_page import study_markdown, study_page, study_plain
 from spigot.report.study_pictures import study_pictures
 from spigot.report.study_results import study_results
+from spigot.report.study_runs import study_of
 from spigot.report.study_tables import cost_tables, curve_tables, difference_tables, score_tables, study_tables
 from spigot.training import checkpoint
 
@@ -40,10 +41,12 @@ def counts(right: int) -> Counts:
     return graph_counts(GOLD, found(right))
 
 
-def run(path: Path, right: int, *, system: str = "ste", kept: bool = True, took: float | None = None) -> Path:
+def run(
+    path: Path, right: int, *, system: str = "ste", kept: bool = True, took: float | None = None, seed: int = 0
+) -> Path:
     """A finished run that has the roles of the first so many of forty sentences right, on dev and in domain."""
     path.mkdir()
-    checkpoint.write_config(path / checkpoint.CONFIG, make_config({"name": "rain", "system": system}))
+    checkpoint.write_config(path / checkpoint.CONFIG, make_config({"name": "rain", "system": system, "seed": seed}))
     scores = asdict(score_graphs(GOLD, found(right)))
     for part in ("dev", "id") if kept else ():
         write(GOLD, path / f"gold.{part}.jsonl")
@@ -230,6 +233,21 @@ def test_comparisons_can_be_chosen(two: Study) -> None:
     (table,) = difference_tables(results)
     assert table.columns == ["", "difference", "95 % interval", "p", "seeds"]
     assert [row.name for row in score_tables(results)[0].rows] == ["like", "plain", "better"]
+
+
+def test_runs_that_nobody_planned_are_a_study(tmp_path: Path) -> None:
+    runs = [
+        run(tmp_path / f"{system}-{seed}", n + seed, system=system, seed=seed)
+        for system, n in (("pipeline", 10), ("spigot", 30))
+        for seed in (1, 0)
+    ]
+    study = study_of(runs)
+    assert [(arm.system, list(arm.runs)) for arm in study.arms] == [("pipeline", [0, 1]), ("spigot", [0, 1])]
+    assert study.baseline == "pipeline"
+    assert study_of(runs, baseline=runs[2]).baseline == "spigot"
+    again = run(tmp_path / "again", 9, system="spigot", seed=1)
+    with pytest.raises(ValueError, match="again has the seed of another run of spigot; leave one of them out"):
+        study_of([*runs, again])
 
 
 def test_bad_studies_are_refused(two: Study) -> None:
