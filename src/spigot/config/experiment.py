@@ -45,6 +45,8 @@ class Training(Values):
         end_weight: Weight of the last stage's loss, against 1 - end_weight for the others (§2.3); all count fully if
             absent.
         warm_up: Epochs before gradients may pass the wires.
+        tests: Whether the test sets are read and scored when the training ends; `spigot evaluate RUN --tests` does it
+            later if not.
         save_seconds: How often the state is saved beside the end of each epoch.
 
     Example:
@@ -59,6 +61,7 @@ class Training(Values):
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     end_weight: Annotated[float, Field(gt=0, lt=1)] | None = None
     warm_up: Count = 0
+    tests: bool = True
     save_seconds: Annotated[float, Field(ge=0)] = 60.0
 
 

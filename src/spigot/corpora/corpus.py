@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spigot.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
+from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
 from spigot.data.formats import read
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
@@ -64,7 +64,7 @@ class Corpus:
         return replace(self, sets={name: change(name, split) for name, split in self.sets.items()})
 
 
-def load_corpus(settings: Data) -> Corpus:
+def load_corpus(settings: Data, *, tests: bool = True) -> Corpus:
     """Read, or generate, what an experiment trains on and is judged by, each file once.
 
     Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
@@ -72,6 +72,7 @@ def load_corpus(settings: Data) -> Corpus:
 
     Args:
         settings: Where the sentences come from.
+        tests: Whether to look at the test sets; their files must be there all the same.
 
     Example:
         >>> sizes = Synthetic(train=4, dev=2, test=2)
@@ -79,7 +80,7 @@ def load_corpus(settings: Data) -> Corpus:
         >>> {name: len(split.train) for name, split in corpus.sets.items()}
         {'trees': 4, 'graphs': 4, 'labels': 4}
     """
-    corpus, limits = Corpus(_sets(settings)), {name: files.limit for name, files in settings.sets.items()}
+    corpus, limits = Corpus(_sets(settings, tests=tests)), {name: files.limit for name, files in settings.sets.items()}
     tagged = _tagged_set(corpus)
 
     def limit(name: str, split: Split, early: bool) -> Split:
@@ -113,19 +114,26 @@ def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
     return replace(tagged, tagger=tagger)
 
 
-def _sets(settings: Data) -> dict[str, Split]:
+def _sets(settings: Data, *, tests: bool = True) -> dict[str, Split]:
     match settings.source:
         case "synthetic":
-            return _generate(settings.synthetic)
+            made = _generate(settings.synthetic)
         case "listops":
-            from spigot.corpora import listops
-
-            made = listops.splits(ood=settings.listops.test, **settings.listops.model_dump())
-            return {"labels": Split(made.train, made.dev, {"id": made.test, "ood": made.ood})}
+            made = {"labels": _expressions(settings.listops)}
         case "files":
             _require(settings)
             seen: dict[tuple[Path, str], list[Sentence]] = {}
-            return {name: _read(settings, files, seen) for name, files in settings.sets.items()}
+            read = {} if tests else {"tests": {}}
+            sets = {name: files.model_copy(update=read) for name, files in settings.sets.items()}
+            return {name: _read(settings, files, seen) for name, files in sets.items()}
+    return made if tests else {name: replace(split, tests={}) for name, split in made.items()}
+
+
+def _expressions(sizes: ListOps) -> Split:
+    from spigot.corpora import listops
+
+    made = listops.splits(ood=sizes.test, **sizes.model_dump())
+    return Split(made.train, made.dev, {"id": made.test, "ood": made.ood})
 
 
 def _tagged_set(corpus: Corpus) -> str:
