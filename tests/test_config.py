@@ -134,7 +134,10 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
         ({"seed": -1}, r"mine: seed: "),
         ({"data": {"synthetic": {"seed": -1}}}, r"data\.synthetic\.seed: "),
         ({"syntax": {"optimiser": {"beta1": 1.0}}}, r"syntax\.optimiser\.beta1: "),
-        ({"system": "pipeline", "training": {"pretrain": 0}}, r"mine: 'pipeline' freezes syntax, .*syntax_from\.$"),
+        (
+            {"system": "pipeline", "training": {"pretrain": 0}},
+            r"mine: 'pipeline' freezes syntax, .*syntax_from; or .*syntax\.freeze = false\.$",
+        ),
         ({"system": "bilstm"}, r"mine: system = 'bilstm' is none of task = 'parsing'; choose one of neurboparser, "),
         ({**CLASSIFY, "system": "neurboparser"}, r"'neurboparser' is none of task = 'classification'; .* bilstm, "),
         ({**CLASSIFY, "system": "attention"}, r"mine: system = 'attention' needs marginals.*determinism = false\.$"),

@@ -76,12 +76,12 @@ def train(
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
         folder, chosen, steps = resume, _resumed(resume, tests), run.resume(resume, torch_device(device))
     else:
-        chosen = _chosen(config, settings)
+        chosen = _chosen(config, settings, tests)
         folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
         _check_folder(folder)
         if out is None and is_first_process():
             say(f"The run goes to {folder}")
-        steps = run.train(chosen, folder, torch_device(device), tests=tests)
+        steps = run.train(chosen, folder, torch_device(device))
     with use_threads(threads):
         watched(_resumable(steps, folder), phases(chosen))
     if is_first_process():
@@ -93,13 +93,14 @@ def train(
         say(f"The run is in {folder}")
 
 
-def _chosen(config: Path | None, settings: tuple[str, ...]) -> "Config":
+def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> "Config":
     from spigot.cli.overrides import parse_overrides
     from spigot.config import load_config
 
     if config is None:
         raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
-    chosen = load_config(config, parse_overrides(settings, options_of(train)))
+    overrides = parse_overrides(settings, options_of(train))
+    chosen = load_config(config, overrides if tests else {**overrides, "training.tests": False})
     return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
 
 

@@ -161,7 +161,10 @@ class Config(Values):
                     f"{name}.latent = false"
                 )
             if not self.training.pretrain and not stage.start:
-                raise ValueError(f"'pipeline' freezes {name}, so it needs training.pretrain or training.{name}_from.")
+                raise ValueError(
+                    f"'pipeline' freezes {name}, so it needs training.pretrain or training.{name}_from; or let it "
+                    f"learn on with {name}.freeze = false"
+                )
 
     def by_name(self) -> dict[str, Any]:
         """All settings by their dotted names, as plain values: those of a stage under its own name, and those of the
@@ -207,9 +210,10 @@ class Config(Values):
 
     @property
     def trained(self) -> list[str]:
-        """The stages that are trained to the end: those that nothing reads, and those that gradients come back to."""
+        """The stages that are trained to the end: those that nothing reads, those that gradients come back to, and
+        those that have data and are not to be frozen."""
         read = {wire.stage for _, wire in self.wires}
-        reached = {name for name in self.stages if name not in read}
+        reached = {name for name, s in self.stages.items() if name not in read or not (s.freeze or s.latent)}
         for name in reversed(list(self.stages)):
             if name in reached:
                 reached.update(wire.stage for wire in self.stages[name].reads if not wire.is_frozen)

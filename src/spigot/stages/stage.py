@@ -55,6 +55,8 @@ class StageSettings(Settings):
         data: The data set it learns from, a table of `data`; the usual one of its annotation if empty.
         latent: Whether it has no data of its own, and other stages train it through their wires.
         start: A finished run to take the trained stage from, instead of pretraining it.
+        freeze: Whether it stays as it is once it is pretrained, if nothing ever comes back to it through a wire;
+            otherwise it goes on learning from its own data beside the stages that read it.
         reads: The stages it reads, how, and what comes back to them.
         encoder: How words become states; or the name of one in `encoders`, shared with other stages.
         mlp: Hidden units.
@@ -74,6 +76,7 @@ class StageSettings(Settings):
     data: str = ""
     latent: bool = False
     start: str = ""
+    freeze: bool = True
     reads: Annotated[tuple[WireSettings, ...], BeforeValidator(_wires)] = ()
     encoder: EncoderOrName = encoder_settings({})
     mlp: Positive = 100
