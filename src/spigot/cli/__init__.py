@@ -33,7 +33,7 @@ app = cyclopts.App(
 )
 _COMMANDS = {
     "Start": ("demo:demo",),
-    "Train": ("train:train", "sweep:sweep", "clusters:clusters"),
+    "Train": ("train:train", "study:study", "sweep:sweep", "clusters:clusters"),
     "Use": ("parse:parse", "predict:predict", "tag:tag"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "draw:draw"),

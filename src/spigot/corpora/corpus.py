@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from spigot.corpora.prepared import prepared
 from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
 from spigot.data.formats import read
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
-from spigot.data.tagging.tagger import Tagger, jackknife
+from spigot.data.tagging.tagger import Tagger
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,8 @@ def _tagged(corpus: Corpus, source: str, folds: int) -> Corpus:
             "data.tags = 'predicted' needs tagged sentences to train the tagger on; give a data set that has tags, "
             "such as data.trees or data.graphs, or set data.tags = 'columns'."
         )
-    tagger = Tagger.train(known)
-    noisy = {sentence.forms: sentence for sentence in Lemmatiser().lemmatise(jackknife(known, folds=folds))}
+    tagger, unseen = prepared(known, folds)
+    noisy = {sentence.forms: sentence for sentence in unseen}
 
     def train(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
         fresh = iter(_annotated((sentence for sentence in sentences if sentence.forms not in noisy), tagger))

@@ -13,18 +13,19 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Literal, Protocol, TypeAlias
 
-from spigot.experiments.sweep import Trial
-from spigot.training.checkpoint import CONFIG, SCORES, write_config
+from spigot.corpora.prepared import CACHE_VARIABLE
+from spigot.experiments.study.trials import Trial
+from spigot.training.checkpoint import SCORES
 
 try:
     import fcntl
 except ImportError:  # only POSIX can lock a folder this way
     fcntl = None
 
-TRAIN = (sys.executable, "-m", "spigot", "train")
-"""The command that trains, before its arguments."""
+COMMAND = (sys.executable, "-m", "spigot")
+"""What runs a command of spigot, before its words."""
 
-LOCK = ".trainings.lock"
+LOCK, CACHE = ".trainings.lock", ".cache"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _PAUSE = 0.02  # seconds between two looks at those that were told to end
 
@@ -43,8 +44,8 @@ class Training(Protocol):
 
     Example:
         >>> from spigot.config import Config
-        >>> from spigot.experiments.sweep_results import Result
-        >>> training: Training = Result(Trial("eta=0.1,seed=0", {"estimator.eta": 0.1}, 0, Config()))
+        >>> from spigot.experiments.study.progress import Progress
+        >>> training: Training = Progress(Trial("ste-0", "ste", "", 0, Config()))
         >>> training.status
         'waiting'
     """
@@ -77,7 +78,7 @@ class Children:
     Args:
         folder: The folder for the runs; it exists.
         threads: How many threads each training may use.
-        command: What trains, before its arguments.
+        command: What runs a command of spigot, before its words.
 
     Attributes:
         stopped: The requests to stop so far.
@@ -92,7 +93,7 @@ class Children:
         (0, [], False)
     """
 
-    def __init__(self, folder: Path, *, threads: int = 1, command: Sequence[str] = TRAIN) -> None:
+    def __init__(self, folder: Path, *, threads: int = 1, command: Sequence[str] = COMMAND) -> None:
         self.stopped: list[int] = []
         self._folder, self._threads, self._command = folder, threads, command
         self._running: list[_Child] = []
@@ -123,26 +124,24 @@ class Children:
         """How many are under way."""
         return len(self._running)
 
-    def start(self, training: Training) -> None:
-        """Start a training, or go on with one that was interrupted."""
+    def start(self, training: Training, words: Sequence[str]) -> None:
+        """Start a training, or go on with one that was interrupted.
+
+        Args:
+            training: What is told how far it is.
+            words: The words of the command.
+        """
         name = training.trial.name
         run = self._folder / name
-        if (run / CONFIG).exists():
-            words = ["--resume", str(run)]
-        else:
-            # A copy for this one alone: the file it comes from may change while others are trained.
-            config = self._folder / f"{name}.toml"
-            write_config(config, training.trial.config)
-            words = [str(config), "--out", str(run)]
         log = (self._folder / f"{name}.log").open("ab")
         said_before = log.tell()
         try:
             process = subprocess.Popen(
-                [*self._command, *words, "--threads", str(self._threads)],
+                [*self._command, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **dict.fromkeys(_THREADS, str(self._threads))},
+                env=surroundings(self._folder, self._threads),
                 # Ctrl-C on a terminal reaches all its processes. Two signals would keep a training from saving its
                 # state, and it gets one from here.
                 start_new_session=True,
@@ -211,6 +210,17 @@ class Children:
                 self._lock.truncate(0)
                 self._lock.write(" ".join(str(child.process.pid) for child in self._running))
                 self._lock.flush()
+
+
+def surroundings(folder: Path, threads: int) -> dict[str, str]:
+    """The environment of a training: so many threads, and one place for what all would work out again.
+
+    Example:
+        >>> surroundings(Path("runs"), 2)["OMP_NUM_THREADS"]
+        '2'
+    """
+    cache = os.environ.get(CACHE_VARIABLE) or str(folder.resolve() / CACHE)
+    return {**os.environ, CACHE_VARIABLE: cache, **dict.fromkeys(_THREADS, str(threads))}
 
 
 def _reason(child: _Child, code: int) -> str:

@@ -1,4 +1,4 @@
-"""What `spigot demo` shows of several trainings at once: a live table on a terminal, lines now and then elsewhere."""
+"""What a study shows of its trainings: a live table on a terminal, lines now and then elsewhere."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spigot.cli.console import say
 from spigot.cli.watch import duration
-from spigot.experiments.comparison_progress import Progress, time_left
+from spigot.experiments.study.progress import Progress, time_left
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,26 +21,24 @@ _MARKS = {"waiting": "·", "running": "▸", "finished": "✓", "failed": "✗",
 
 def shown(
     looks: Iterable[list[Progress]],
-    sources: Mapping[str, str],
+    size: int,
     processes: int,
     *,
-    order: Sequence[str] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Progress]:
     """Take all looks at the trainings, and show them on standard error.
 
     Args:
         looks: How far each training is, again and again.
-        sources: For the name of a training, the name of the one whose parser it starts from.
+        size: How many trainings there will be.
         processes: How many run at a time.
-        order: The names of the trainings as they are to be shown.
         clock: Tells the time in seconds.
 
     Returns:
         How far each is in the end.
 
     Example:
-        >>> shown([], {}, 2)
+        >>> shown([], 0, 2)
         []
     """
     from rich.console import Console
@@ -52,7 +50,7 @@ def shown(
 
     def render() -> "RenderableType":
         spent, (width, height) = clock() - started, console.size
-        return table(known, sources, processes, spent=spent, order=order, width=width, height=height)
+        return table(known, size, processes, spent=spent, width=width, height=height)
 
     if console.is_terminal:
         # What was there last stays: it says how each training ended.
@@ -61,7 +59,7 @@ def shown(
                 known = look
                 live.refresh()
         return known
-    lines = Lines(sources, processes, clock)
+    lines = Lines(size, processes, clock)
     for known in looks:
         for line in lines.news(known):
             say(line)
@@ -71,11 +69,10 @@ def shown(
 
 def table(
     known: Sequence[Progress],
-    sources: Mapping[str, str],
+    size: int,
     processes: int,
     *,
     spent: float,
-    order: Sequence[str] = (),
     width: int = 80,
     height: int | None = None,
 ) -> "RenderableType":
@@ -83,20 +80,21 @@ def table(
 
     Args:
         known: How far each is, in the order they are started.
-        sources: For the name of a training, the name of the one whose parser it starts from.
+        size: How many there will be.
         processes: How many run at a time.
         spent: Seconds since the beginning.
-        order: The names of the trainings as they are to be shown.
         width: Characters in a line; with 100 or more there is room to name the losses, and with few there is none for
             some of the columns.
         height: Lines on the screen, if there is one; where they are too few, the trainings under way are shown.
 
     Example:
         >>> from rich.console import Console
-        >>> from spigot.experiments.comparison_plan import plan_comparison
-        >>> trial = plan_comparison("runs/demo", systems=["neurboparser"]).trials[0]
-        >>> at = Progress(trial, "running", "", 20.0, "semantics", 3, 18, {"semantics": 8.25}, {"LF": 61.5}, 1000, 400)
-        >>> Console(width=80).print(table([at], {}, 2, spent=21.0))
+        >>> from spigot.config import Config
+        >>> from spigot.experiments.study.trials import Trial
+        >>> about = {"phase": "semantics", "epoch": 3, "epochs": 18, "losses": {"semantics": 8.25}, "dev": {"LF": 61.5}}
+        >>> trial = Trial("neurboparser-0", "neurboparser", "", 0, Config())
+        >>> at = Progress(trial, "running", seconds=20.0, share=0.4, **about)
+        >>> Console(width=80).print(table([at], 1, 2, spent=21.0))
           system          phase           done        loss      best on dev        time
         ▸ neurboparser    semantics 3/18  ━━━━        8.2       LF 61.5            0:20
           0 of 1 trained                  ━━━━                  about 0:30 left    0:21
@@ -105,7 +103,7 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    rows = sorted(known, key=lambda progress: order.index(progress.trial.name) if progress.trial.name in order else 0)
+    rows = list(known)
     failed = [progress for progress in rows if progress.status == "failed"]
     if height is not None and len(rows) + len(failed) + 3 > height:
         rows = [progress for progress in rows if progress.status == "running"]
@@ -119,7 +117,7 @@ def table(
     cells = [
         [Text(name, style="bold") for name in _COLUMNS],
         *(_cells(progress, whole_name=several, named_losses=width >= 100) for progress in rows),
-        _total_cells(known, time_left(known, sources, processes), spent, narrow=narrow),
+        _total_cells(known, size, time_left(known, size, processes), spent, narrow=narrow),
     ]
     for row in cells:
         grid.add_row(*(cell for name, cell in zip(_COLUMNS, row, strict=True) if name not in dropped))
@@ -131,7 +129,7 @@ def _cells(progress: Progress, *, whole_name: bool, named_losses: bool) -> "list
     from rich.progress_bar import ProgressBar
     from rich.text import Text
 
-    name = progress.trial.name if whole_name else str(progress.trial.settings["system"])
+    name = progress.trial.name if whole_name else progress.trial.name.rpartition("-")[0]
     style = {"failed": "red", "interrupted": "red", "waiting": "dim", "finished": "green"}.get(progress.status, "")
     return [
         Text(f"{_MARKS[progress.status]} {name}", style=style),
@@ -144,20 +142,18 @@ def _cells(progress: Progress, *, whole_name: bool, named_losses: bool) -> "list
 
 
 def _total_cells(
-    known: Sequence[Progress], left: float | None, spent: float, *, narrow: bool
+    known: Sequence[Progress], size: int, left: float | None, spent: float, *, narrow: bool
 ) -> "list[RenderableType]":
     """The last row, about all trainings together; on a narrow screen the time left stands further to the left."""
     from rich.progress_bar import ProgressBar
     from rich.text import Text
 
-    going = [progress for progress in known if progress.status != "failed"]
-    work = sum(progress.work for progress in going)
-    done = sum(progress.share * progress.work for progress in going)
+    done = sum(progress.has_ended or progress.share for progress in known)
     left_words = f"about {clock_time(left)} left" if left else ""
     return [
-        Text(f"  {sum(progress.status == 'finished' for progress in known)} of {len(known)} trained", style="bold"),
+        Text(f"  {sum(progress.status == 'finished' for progress in known)} of {size} trained", style="bold"),
         Text(left_words if narrow else "", style="bold"),
-        ProgressBar(total=max(work, 1.0), completed=done, width=10),
+        ProgressBar(total=max(size, 1), completed=done, width=10),
         "",
         Text(left_words, style="bold"),
         Text(clock_time(spent), style="bold"),
@@ -170,39 +166,40 @@ def _losses(progress: Progress, *, named: bool) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """A time as minutes and seconds.
+    """A time as minutes and seconds, and hours if there are any.
 
     Example:
-        >>> clock_time(42.4), clock_time(125)
-        ('0:42', '2:05')
+        >>> clock_time(42.4), clock_time(125), clock_time(7325)
+        ('0:42', '2:05', '2:02:05')
     """
-    whole = round(seconds)
-    return f"{whole // 60}:{whole % 60:02}"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
 
 
 def _main(dev: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Of the scores of an epoch, those with names people know."""
-    return [(measure, value) for measure, value in dev.items() if measure in ("LF", "UAS", "recall")]
+    """Of the scores of an epoch, what it is judged by, and the trees inside."""
+    return [(measure, value) for k, (measure, value) in enumerate(dev.items()) if k == 0 or measure == "UAS"]
 
 
 class Lines:
     """What is new, in plain lines: every start and end, and where each training is every now and then.
 
     Args:
-        sources: For the name of a training, the name of the one whose parser it starts from.
+        size: How many trainings there will be.
         processes: How many run at a time.
         clock: Tells the time in seconds.
 
     Example:
-        >>> from spigot.experiments.comparison_plan import plan_comparison
-        >>> trial = plan_comparison("runs/demo", systems=["neurboparser"]).trials[0]
-        >>> lines = Lines({}, 2, clock=lambda: 0.0)
+        >>> from spigot.config import Config
+        >>> from spigot.experiments.study.trials import Trial
+        >>> trial = Trial("neurboparser-0", "neurboparser", "", 0, Config())
+        >>> lines = Lines(1, 2, clock=lambda: 0.0)
         >>> lines.news([Progress(trial, "running")]), lines.news([Progress(trial, "running", seconds=1.0)])
         (['neurboparser-0: starts'], [])
     """
 
-    def __init__(self, sources: Mapping[str, str], processes: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._sources, self._processes, self._clock = sources, processes, clock
+    def __init__(self, size: int, processes: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._size, self._processes, self._clock = size, processes, clock
         self._seen: dict[str, str] = {}
         self._said = clock()
 
@@ -214,6 +211,8 @@ class Lines:
             name, before = progress.trial.name, self._seen.get(progress.trial.name)
             saves = progress.status == "running" and progress.is_stopping
             self._seen[name] = state = "saving" if saves else progress.status
+            if state == "waiting" and before == "running":
+                found.append(f"{name}: failed, and is tried again. {progress.reason}")
             if state in (before, "waiting"):
                 continue
             if saves:
@@ -230,7 +229,7 @@ class Lines:
             self._said = now
             running = [progress for progress in known if progress.status == "running"]
             found += [f"{progress.trial.name}: {progress.place}{self._dev(progress)}" for progress in running]
-            left = time_left(known, self._sources, self._processes)
+            left = time_left(known, self._size, self._processes)
             found += [f"about {clock_time(left)} left"] if left else []
         return found
 

@@ -1,0 +1,318 @@
+"""`spigot study`: many trainings that answer one question, from one file."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cyclopts
+
+from spigot.cli.console import AsJson, Flag, cores, counted, print_json, print_table, progress, say, show_table
+from spigot.cli.options import options_of
+
+if TYPE_CHECKING:
+    from spigot.experiments.study.arms import TuningRow
+    from spigot.experiments.study.file import Study
+    from spigot.experiments.study.plan import Planner
+    from spigot.experiments.study.progress import Progress
+    from spigot.experiments.study.runner import Team
+
+REPORT = "study.html"
+
+
+def study(
+    file: Path,
+    /,
+    *settings: Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)],
+    out: Path | None = None,
+    systems: str | None = None,
+    points: str | None = None,
+    seeds: str | None = None,
+    processes: int | None = None,
+    threads: int = 1,
+    on: str | None = None,
+    tests: Flag = False,
+    plan: Flag = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train every system of a study with every seed, and say what came of it: means, differences, intervals, cost.
+
+    The same command goes on with a study that was interrupted, and shows the tables of one that is finished. A training
+    that fails is tried again, and does not stop the others. Any setting can be changed for all trainings by its dotted
+    name, as for spigot train.
+
+    Parameters
+    ----------
+    file
+        A TOML file, or the name of a study that comes with spigot, such as demo; a wrong name lists them.
+    settings
+        Settings that all trainings have: --name value, or --name=value.
+    out
+        The folder for the runs, the logs, the tables and the page; by default runs/NAME.
+    systems
+        Only some of its systems: --systems pipeline,spigot.
+    points
+        Only some of its points: --points 500,2000.
+    seeds
+        Other seeds than those of the file: --seeds 0,1,2. More seeds later add to the study.
+    processes
+        How many trainings to run at a time; by default as many as there are cores for.
+    threads
+        How many threads each of them may use.
+    on
+        Where to train: on this machine by default; 'ray' for Ray on it, or the address of a Ray cluster
+        (ray://HOST:PORT) whose machines see the folder of the study under the same name.
+    tests
+        When all trainings are finished, score the test sets, once, and show these scores too. Without it none is read.
+    plan
+        Say what would be trained, and train nothing.
+    as_json
+        Print the results as JSON instead of tables.
+    """
+    from spigot.cli.overrides import parse_overrides
+    from spigot.experiments.study.file import load_study
+    from spigot.experiments.study.plan import Planner
+
+    chosen = narrowed(load_study(file), systems, points, seeds)
+    folder = out or Path("runs") / chosen.name
+    planner = Planner(chosen, folder, parse_overrides(settings, options_of(study)))
+    if plan:
+        _print_plan(planner, as_json=as_json)
+        return
+    known = conduct(planner, processes=processes, threads=threads, on=on, tests=tests)
+    _finish(planner, known, tests=tests, as_json=as_json)
+
+
+def narrowed(whole: "Study", systems: str | None, points: str | None, seeds: str | None) -> "Study":
+    """A study with some of its systems and points, or other seeds.
+
+    Raises:
+        ValueError: If there is no such system or point.
+
+    Example:
+        >>> from spigot.experiments.study.file import load_study
+        >>> list(narrowed(load_study("demo"), "pipeline,spigot", None, "3").systems)
+        ['pipeline', 'spigot']
+    """
+    update: dict[str, Any] = {}
+    for field, given in (("systems", systems), ("points", points)):
+        if given is None:
+            continue
+        known, wanted = getattr(whole, field), [name.strip() for name in given.split(",") if name.strip()]
+        if missing := [name for name in wanted if name not in known]:
+            raise ValueError(f"--{field} names {missing[0]!r}; the study has {', '.join(known) or 'none'}.")
+        if not wanted:
+            raise ValueError(f"--{field} names none; the study has {', '.join(known)}.")
+        update[field] = {name: value for name, value in known.items() if name in wanted}
+    if "systems" in update:
+        update["against"] = tuple(name for name in whole.against if name in update["systems"])
+    if seeds is not None:
+        update["seeds"] = read_seeds(seeds)
+    return whole.model_copy(update=update)
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """Seeds as they stand on a command line.
+
+    Example:
+        >>> read_seeds("0,1,2")
+        (0, 1, 2)
+    """
+    try:
+        found = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise ValueError(f"--seeds is {text!r}; write whole numbers with commas, such as --seeds 0,1,2.") from None
+    if min(found) < 0 or len(set(found)) < len(found):
+        raise ValueError(f"--seeds is {text!r}; seeds are whole numbers from 0, each once.")
+    return found
+
+
+def conduct(
+    planner: "Planner", *, processes: int | None = None, threads: int = 1, on: str | None = None, tests: bool = False
+) -> "list[Progress]":
+    """Train all of a study, and show how far it is.
+
+    Args:
+        planner: The study.
+        processes: How many trainings to run at a time; as many as there are cores for if omitted.
+        threads: How many threads each may use.
+        on: Where to train; see `spigot study`.
+        tests: Whether to score the test sets in the end.
+
+    Returns:
+        What became of each training.
+    """
+    from spigot.cli.study_display import shown
+    from spigot.experiments.study.runner import run_study, score_tests
+
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it must be at least 1.")
+    if processes is None:
+        processes = max(1, cores() // threads)
+    team = _team(on, threads)
+    say(announcement(planner, processes))
+    looks = run_study(planner, processes=processes, threads=threads, team=team)
+    known = shown(looks, planner.size, processes)
+    if tests and all(progress.status == "finished" for progress in known):
+        scored = score_tests(planner, known, processes=processes, threads=threads, team=team)
+        for _ in progress(scored, "scoring the test sets", describe=lambda now: f"test sets {now[0]}/{now[1]}"):
+            pass
+    return known
+
+
+def _team(on: str | None, threads: int) -> "Team | None":
+    if on is None:
+        return None
+    from spigot.experiments.cluster import ray_workers
+
+    return ray_workers(on, threads=threads)
+
+
+def announcement(planner: "Planner", processes: int) -> str:
+    """What is about to be trained, in a sentence."""
+    from spigot.training.checkpoint import CONFIG, SCORES
+
+    runs = [planner.out / trial.name for trial in planner.trials({})]
+    finished = sum((run / SCORES).exists() for run in runs)
+    begun = sum((run / CONFIG).exists() and not (run / SCORES).exists() for run in runs)
+    parts = [f"{finished} finished"] * bool(finished) + [f"{begun} begun"] * bool(begun)
+    before = f"; {' and '.join(parts)} already" if parts else ""
+    return f"{counted(planner.size, 'training')}, {processes} at a time, in {planner.out}{before}"
+
+
+def _print_plan(planner: "Planner", *, as_json: bool) -> None:
+    trials, budget = planner.trials({}), planner.budget()
+    if as_json:
+        listed = [
+            {"name": trial.name, "role": trial.role, "seed": trial.seed, "starts_from": trial.needs} for trial in trials
+        ]
+        print_json({"folder": planner.out, "trainings": planner.size, "budget": budget, "named": listed})
+        return
+    rows = [[trial.name, trial.role, ", ".join(trial.needs)] for trial in trials]
+    print_table(f"{counted(planner.size, 'training')} in {planner.out}", ["", "role", "starts from"], rows)
+    if len(trials) < planner.size:
+        print(f"{planner.size - len(trials)} more once tuning has chosen their values.")
+    if any(budget.values()):
+        print("Trainings to tune by: " + ", ".join(f"{name or 'all'} {count}" for name, count in budget.items()))
+        if len({count for count in budget.values() if count}) > 1 or not all(budget.values()):
+            print("The systems are not tuned alike; that is for whoever reads the results to know.")
+
+
+def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json: bool) -> None:
+    """From finished runs to tables and a page."""
+    from spigot.experiments.study.arms import arms, tuning_rows
+    from spigot.experiments.study.record import read_record, summary
+    from spigot.report.study import study_report
+
+    rows, found = tuning_rows(planner, known), arms(planner, known)
+    record = read_record(planner.out)
+    report = None
+    if any(arm.runs for arm in found):
+        with status("counting"):
+            report = study_report(
+                found,
+                title=planner.study.title or planner.study.name,
+                against=planner.study.against,
+                tests=tests and bool(record.tests),
+            )
+    if as_json:
+        chosen = {f"{row.system},{row.point}".strip(","): dict(row.values) for row in rows if row.chosen}
+        results = None if report is None else report.plain()
+        print_json({"folder": planner.out, **summary(known, record, chosen), "results": results})
+    else:
+        if rows:
+            print_tuning(rows)
+        for table in () if report is None else report.tables():
+            show_table(table)
+    sys.stdout.flush()
+    if report is not None:
+        path = report.write(planner.out / REPORT)
+        say(f"The page is in {path.resolve()}")
+    failures(planner, known)
+
+
+def failures(planner: "Planner", known: "Sequence[Progress]") -> None:
+    """Complain of trainings that failed.
+
+    Raises:
+        RuntimeError: Some did.
+    """
+    failed = [progress for progress in known if progress.status == "failed"]
+    if failed:
+        first = next((p for p in failed if (planner.out / f"{p.trial.name}.log").exists()), failed[0])
+        raise RuntimeError(
+            f"{len(failed)} of {planner.size} trainings failed; {planner.out / first.trial.name}.log says more, and "
+            "the same command tries them again."
+        )
+
+
+def status(what: str) -> Any:
+    """A word on a terminal while something takes its time."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status(what) if console.is_terminal else nullcontext()
+
+
+def print_tuning(rows: "Sequence[TuningRow]") -> None:
+    """Print what was tried, and which values the development data choose.
+
+    Example:
+        >>> from spigot.experiments.study.arms import TuningRow
+        >>> values = {0.1: 70.1, 1.0: 71.0}
+        >>> print_tuning([
+        ...     TuningRow("", "", {"estimator.eta": eta}, {0: score}, True, eta == 1.0, 1.5, 4, {}, "LF")
+        ...     for eta, score in sorted(values.items(), reverse=True)
+        ... ])
+        2 combinations by LF on the development data, per cent
+        <BLANKLINE>
+              eta     dev   epochs   minutes
+         ────────────────────────────────────
+          1     1   71.00        4       1.5
+          2   0.1   70.10        4       1.5
+        <BLANKLINE>
+        Chosen on the development data: --estimator.eta 1
+    """
+    from spigot.experiments.study.trials import show_value
+
+    groups: dict[tuple[str, str], list[TuningRow]] = {}
+    for row in rows:
+        groups.setdefault((row.system, row.point), []).append(row)
+    for (system, point), tried in groups.items():
+        _print_group(", ".join(filter(None, (system, point))), tried)
+        chosen = next((row for row in tried if row.chosen), None)
+        if chosen is None:
+            print("None is chosen: no combination has a dev score for all of its trainings.")
+        else:
+            words = (f"--{name} {show_value(value)}" for name, value in chosen.values.items())
+            print(f"Chosen on the development data: {' '.join(words)}")
+
+
+def _print_group(name: str, rows: "Sequence[TuningRow]") -> None:
+    from spigot.experiments.study.trials import short_names, show_value
+
+    seeds = sorted({seed for row in rows for seed in (*row.scores, *row.failures)})
+    several, failed = len(seeds) > 1, any(row.failures for row in rows)
+    columns = ["", *short_names(list(rows[0].values)).values(), "dev", *(["each seed"] if several else [])]
+    columns += ["epochs", "minutes", *(["failed"] if failed else [])]
+    cells = []
+    for number, row in enumerate(rows, 1):
+        dev = _number(row.mean, 2) + (f" ± {row.sd:.2f}" if row.sd is not None else "")
+        epochs = "–" if row.epoch is None else f"{row.epoch:.1f}".removesuffix(".0")
+        why = " ".join(f"seed {seed}: {reason}" for seed, reason in row.failures.items())
+        cells.append(
+            [
+                *(str(number), *map(show_value, row.values.values()), dev),
+                *([" ".join(_number(row.scores.get(seed), 2) for seed in seeds)] if several else []),
+                *(epochs, _number(row.minutes, 1), *([why] if failed else [])),
+            ]
+        )
+    measure = next((row.measure for row in rows if row.measure), "score")
+    over = f", mean ± standard deviation of {len(seeds)} seeds" if several else ""
+    title = f"{counted(len(rows), 'combination')} by {measure} on the development data{over}, per cent"
+    print_table(f"{name}: {title}" if name else title, columns, cells)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
