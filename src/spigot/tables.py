@@ -1,4 +1,4 @@
-"""Tables of numbers: one model for terminals, for pages, and for whoever makes them."""
+"""Tables of numbers: one model for terminals, for pages, for documents, and for whoever makes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -79,3 +79,27 @@ def plain_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         [Cell(text='91.20', detail='', share=None, best=False)]
     """
     return Table(columns, [TableRow(name, [Cell(text) for text in cells]) for name, *cells in rows], title, note)
+
+
+def markdown(table: Table) -> str:
+    """A table for a document: its title in bold above it, how to read it below.
+
+    Example:
+        >>> print(markdown(Table(["", "LF"], [TableRow("a|b", [Cell("84.58", "± 0.24", best=True)])], "Graphs")))
+        **Graphs**
+        <BLANKLINE>
+        |  | LF |
+        |---|---:|
+        | a\\|b | **84.58** ± 0.24 |
+    """
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+    def shown(cell: Cell) -> str:
+        return " ".join(filter(None, (f"**{cell.text}**" if cell.best else cell.text, cell.detail)))
+
+    rule = "|---|" + "---:|" * (len(table.columns) - 1)
+    rows = [line([row.name, *map(shown, row.cells)]) for row in table.rows]
+    above = [f"**{table.title}**", ""] if table.title else []
+    return "\n".join([*above, line(table.columns), rule, *rows, *(["", table.note] if table.note else [])])

@@ -52,7 +52,7 @@ def finished(folder: Path) -> dict[str, Any]:
     return {
         "model": {name: value.tolist() for name, value in load_file(folder / "model.safetensors").items()},
         "state": {name: value.tolist() for name, value in state.items()},
-        "about": {name: value for name, value in about.items() if name != "seconds"},
+        "about": {name: value for name, value in about.items() if name not in ("seconds", "processor")},
         "steps": [json.loads(line) for line in steps],
         "scores": json.loads((folder / "scores.json").read_text()),
         "predictions": [path.read_text() for path in sorted(folder.glob("predictions.*"))],

@@ -6,6 +6,7 @@ from spigot.evaluation.changes import Cell, GraphChanges, LabelChanges, RoleChan
 from spigot.evaluation.counts import Counts, Measure, Score
 from spigot.evaluation.examples import Answer, Example
 from spigot.evaluation.heads import HeadChanges, Kind
+from spigot.evaluation.holm import holm
 from spigot.evaluation.induced import Induced, Profile, changed, describe
 from spigot.evaluation.joined import add_trees
 from spigot.evaluation.labels import ClassScores, LabelScores, score_labels
@@ -24,6 +25,7 @@ from spigot.evaluation.metrics import (
     tree_counts,
     word_counts,
 )
+from spigot.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
 from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
 from spigot.evaluation.trivial import flat, left_branching, random_trees, right_branching
 
@@ -36,6 +38,7 @@ __all__ = [
     "ClassScores",
     "Comparison",
     "Counts",
+    "Drawn",
     "Example",
     "GraphChanges",
     "GraphScores",
@@ -52,6 +55,8 @@ __all__ = [
     "RoleChanges",
     "Row",
     "Score",
+    "SeedComparison",
+    "SeedInterval",
     "TagScores",
     "TreeScores",
     "accuracy",
@@ -60,8 +65,10 @@ __all__ = [
     "bootstrap",
     "changed",
     "describe",
+    "draw_scores",
     "flat",
     "graph_counts",
+    "holm",
     "interval",
     "is_punctuation",
     "label_counts",
@@ -72,6 +79,8 @@ __all__ = [
     "score_labels",
     "score_tags",
     "score_trees",
+    "seed_bootstrap",
+    "seed_interval",
     "tree_counts",
     "word_counts",
 ]

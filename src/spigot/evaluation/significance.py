@@ -107,28 +107,19 @@ def bootstrap(
         Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapters 13 and 16.
         Koehn (2004), Statistical Significance Tests for Machine Translation Evaluation, section 4.
     """
-    _check(counts_a, samples, level)
-    if len(counts_a) != len(counts_b):
-        raise ValueError(
-            f"the systems were scored on {len(counts_a)} and {len(counts_b)} sentences; compare them on the same ones."
-        )
-    if not np.array_equal(counts_a.gold, counts_b.gold):
-        i = int((counts_a.gold != counts_b.gold).argmax())
-        raise ValueError(
-            f"sentence {i + 1} has {counts_a.gold[i]} gold answers in the counts of the first system and "
-            f"{counts_b.gold[i]} in those of the second; score both against the same gold data."
-        )
+    check_resampling(counts_a, samples, level)
+    check_same_sentences(counts_a, counts_b)
     first, second = _value(counts_a, measure), _value(counts_b, measure)
     difference = first - second
     deltas = np.concatenate(
         [
             ratio(measure, *(weights @ _matrix(counts_a)).T) - ratio(measure, *(weights @ _matrix(counts_b)).T)
-            for weights in _resamples(len(counts_a), samples, seed)
+            for weights in resamples(len(counts_a), samples, seed)
         ]
     )
     lost = int(np.count_nonzero(deltas * np.sign(difference) <= 0))
     p = min(1.0, 2 * (1 + lost) / (1 + samples))
-    low, high = _middle(deltas, level)
+    low, high = middle(deltas, level)
     return Comparison(first, second, difference, low, high, p, level, samples)
 
 
@@ -149,14 +140,14 @@ def interval(
         >>> result.value, result.low < 0.45, result.high > 0.55
         (0.5, True, True)
     """
-    _check(counts, samples, level)
+    check_resampling(counts, samples, level)
     values = np.concatenate(
-        [ratio(measure, *(weights @ _matrix(counts)).T) for weights in _resamples(len(counts), samples, seed)]
+        [ratio(measure, *(weights @ _matrix(counts)).T) for weights in resamples(len(counts), samples, seed)]
     )
-    return Interval(_value(counts, measure), *_middle(values, level), level, samples)
+    return Interval(_value(counts, measure), *middle(values, level), level, samples)
 
 
-def _resamples(sentences: int, samples: int, seed: int) -> Iterator[NDArray[np.float64]]:
+def resamples(sentences: int, samples: int, seed: int) -> Iterator[NDArray[np.float64]]:
     """How often each resample (row) draws each sentence (column), some rows at a time."""
     generator = np.random.default_rng(seed)
     rows = max(1, _CHUNK // sentences)
@@ -175,15 +166,30 @@ def _value(counts: Counts, measure: Measure) -> float:
     return float(ratio(measure, counts.correct.sum(), counts.predicted.sum(), counts.gold.sum()))
 
 
-def _middle(values: NDArray[np.float64], level: float) -> tuple[float, float]:
+def middle(values: NDArray[np.float64], level: float) -> tuple[float, float]:
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def _check(counts: Counts, samples: int, level: float) -> None:
+def check_resampling(counts: Counts, samples: int, level: float = 0.5) -> None:
+    """Complain if there is nothing to draw, or too little is asked for."""
     if len(counts) == 0:
         raise ValueError("there are no sentences to resample; give counts of at least one.")
     if samples < 1:
         raise ValueError(f"samples is {samples}; it must be at least 1.")
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; it must lie between 0 and 1, for example 0.95.")
+
+
+def check_same_sentences(first: Counts, second: Counts, *, same_gold: bool = True) -> None:
+    """Complain if two systems were not judged by the same sentences, as far as counts can tell."""
+    if len(first) != len(second):
+        raise ValueError(
+            f"the systems were scored on {len(first)} and {len(second)} sentences; compare them on the same ones."
+        )
+    if same_gold and not np.array_equal(first.gold, second.gold):
+        i = int((first.gold != second.gold).argmax())
+        raise ValueError(
+            f"sentence {i + 1} has {first.gold[i]} gold answers in the counts of the first system and "
+            f"{second.gold[i]} in those of the second; score both against the same gold data."
+        )

@@ -83,14 +83,24 @@ class Run:
             raise ValueError(f"{path} is damaged; restore it, or leave {self.path} out of the report.")
         return lines
 
-    @cached_property
+    @property
     def seconds(self) -> float | None:
         """How long the training took, if that is known."""
+        return self._progress.get("seconds")
+
+    @property
+    def processor(self) -> float | None:
+        """How many seconds of processor time it took, if that is known; of several processes, the first's."""
+        return self._progress.get("processor")
+
+    @cached_property
+    def _progress(self) -> dict[str, Any]:
+        """How far the training had come when it was saved last."""
         try:
             with safe_open(self.path / checkpoint.STATE, framework="pt") as file:
-                return json.loads((file.metadata() or {}).get("about", "{}")).get("seconds")
+                return json.loads((file.metadata() or {}).get("about", "{}"))
         except (FileNotFoundError, SafetensorError, ValueError, OSError):
-            return None
+            return {}
 
     def gold(self, part: str) -> list[Sentence] | None:
         """The right annotation of a part, with the tags and lemmas that this system sees; `None` if it was not kept."""

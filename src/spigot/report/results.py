@@ -2,9 +2,10 @@
 
 import shlex
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from spigot.annotations import Measure
+from spigot.data.sentence import Sentence
 from spigot.evaluation import Counts, interval
 from spigot.report.figures import Curve, curves
 from spigot.report.material import Contender, Experiment, Run
@@ -22,6 +23,18 @@ _SHORT = 180.0  # a training of fewer seconds is drawn by the second
 PARTS = {"dev": "dev", "id": "in domain", "ood": "out of domain", "test": "test"}
 """What the sets of sentences are called in print."""
 
+_PLACES = {"dev": "on the development data", "test": "on the test set"}
+
+
+def place(part: str) -> str:
+    """Where a score was measured, in words.
+
+    Example:
+        >>> place("dev"), place("id"), place("brown")
+        ('on the development data', 'in domain', 'on brown')
+    """
+    return _PLACES.get(part) or PARTS.get(part, f"on {part}")
+
 
 def result_tables(experiment: Experiment) -> list[Table]:
     """The systems by the sets of sentences (Table 1), then the stages inside them.
@@ -35,21 +48,41 @@ def result_tables(experiment: Experiment) -> list[Table]:
         >>> [(table.title, [cell.text for cell in table.rows[0].cells]) for table in tables]
         [('Graphs', ['80.00', '75.00']), ('The trees inside', ['90.00'])]
     """
-    # Those of different systems stand in one table if they are called the same.
+    made = [_table(experiment, judge) for judge in stages_of(experiment.runs)]
+    return [table for table in made if table is not None]
+
+
+def stages_of(runs: Iterable[Run]) -> list[Judge]:
+    """The stages that runs were judged by; those of different systems are one if they are called the same.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import make_config
+        >>> runs = [Run(Path(name), make_config({"system": name}), {}) for name in ("neurboparser", "ste", "spigot")]
+        >>> [judge.title for judge in stages_of(runs)]
+        ['Graphs', 'The trees inside']
+    """
     groups: dict[tuple[str, str], Judge] = {}
-    for run in experiment.runs:
+    for run in runs:
         for judge in run.judges:
             groups.setdefault(_group(judge), judge)
-    made = [_table(experiment, judge) for judge in groups.values()]
-    return [table for table in made if table is not None]
+    return list(groups.values())
 
 
 def _group(judge: Judge) -> tuple[str, str]:
     return judge.ending, judge.annotation.nouns
 
 
-def _own(run: Run, judge: Judge) -> Judge | None:
-    """What a run has in the place of a judge of another run."""
+def own_judge(run: Run, judge: Judge) -> Judge | None:
+    """What a run has in the place of a judge of another run; `None` if it has nothing there.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from spigot.config import make_config
+        >>> ste, alone = (Run(Path(name), make_config({"system": name}), {}) for name in ("ste", "neurboparser"))
+        >>> own_judge(alone, ste.judges[1]) is None
+        True
+    """
     return next((mine for mine in run.judges if _group(mine) == _group(judge)), None)
 
 
@@ -66,7 +99,7 @@ def printed(judge: Judge) -> list[Measure]:
 
 
 def _table(experiment: Experiment, judge: Judge) -> Table | None:
-    runs = [run for run in experiment.runs if _own(run, judge)]
+    runs = [run for run in experiment.runs if own_judge(run, judge)]
     parts = dict.fromkeys(
         name.removesuffix(judge.ending) for run in runs for name in run.scores if _ending(name) == judge.ending
     )
@@ -76,7 +109,7 @@ def _table(experiment: Experiment, judge: Judge) -> Table | None:
     means: dict[tuple[str, str], dict[str, float]] = {}
     rows = []
     for contender in experiment.contenders:
-        judged = [run for run in contender.runs if _own(run, judge)]
+        judged = [run for run in contender.runs if own_judge(run, judge)]
         numbers = [
             [score(run, part, judge, measure) for run in judged if f"{part}{judge.ending}" in run.scores]
             for part, measure in columns
@@ -170,8 +203,31 @@ def kept_counts(run: Run, part: str, judge: Judge, measure: Measure, value: floa
         >>> kept_counts(run, "dev", run.judges[0], run.judges[0].annotation.measures[0], 0.75) is None
         True
     """
-    mine = _own(run, judge)
+    mine = own_judge(run, judge)
     gold, predicted = run.gold(part), None if mine is None else run.predictions(part, mine)
+    return checked_counts(judge, measure, gold, predicted, value)
+
+
+def checked_counts(
+    judge: Judge, measure: Measure, gold: list[Sentence] | None, predicted: list[Sentence] | None, value: float
+) -> Counts | None:
+    """The counts of sentences that a score may have been computed from; `None` if they are not those.
+
+    Args:
+        judge: Whose score it is.
+        measure: The score.
+        gold: The right annotation; `None` if it was not kept.
+        predicted: What was found.
+        value: What the score is.
+
+    Example:
+        >>> from spigot.annotations import Classes
+        >>> rain = [Sentence(("Rain",), label=1)]
+        >>> judge = Judge("mood", Classes(), is_read=False, ending="", file="jsonl")
+        >>> measure = judge.annotation.measures[0]
+        >>> len(checked_counts(judge, measure, rain, rain, 1.0)), checked_counts(judge, measure, rain, rain, 0.5)
+        (1, None)
+    """
     name = judge.annotation.name
     if not gold or not predicted or any(s.get(name) is None for s in (*gold, *predicted)):
         return None

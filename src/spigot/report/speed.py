@@ -56,14 +56,14 @@ def speed_section(experiment: Experiment, parsing: dict[str, Pace], key: str) ->
         steps = run.steps
         whole = Pace(sum(s["sentences"] for s in steps), sum(s["tokens"] for s in steps), run.seconds)
         now = parsing.get(contender.name)
-        duration = Cell("–" if run.seconds is None else _duration(run.seconds))
-        cells = [duration, Cell(f"{whole.sentences:,}"), *whole.cells(), *(now.cells() if now else [Cell("–")] * 2)]
+        took = Cell("–" if run.seconds is None else duration(run.seconds))
+        cells = [took, Cell(f"{whole.sentences:,}"), *whole.cells(), *(now.cells() if now else [Cell("–")] * 2)]
         rows.append(TableRow(contender.name, cells, contender.series))
         for phase, pace in _phases(run).items():
             if pace.seconds is None:  # a training that did not write down when its steps were taken
                 continue
             cells = [
-                Cell(_duration(pace.seconds)),
+                Cell(duration(pace.seconds)),
                 Cell(f"{pace.sentences:,}"),
                 Cell(f"{pace.tokens:,}"),
                 *pace.cells(),
@@ -102,8 +102,13 @@ def _phases(run: Run) -> dict[str, Pace]:
     return found
 
 
-def _duration(seconds: float) -> str:
-    """A time as people say it."""
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    Example:
+        >>> duration(3.25), duration(75), duration(4000)
+        ('3.2 s', '1 min 15 s', '1 h 06 min')
+    """
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

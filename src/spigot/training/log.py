@@ -52,11 +52,13 @@ class Log:
             checkpoint.write_text(folder / name, "".join(f"{text}\n" for text in kept))
             self._files[name] = (folder / name).open("a", encoding="utf-8")
 
-    def append(self, step: Step, seconds: float) -> None:
-        """Add a step, and when it was taken: seconds since the training began."""
+    def append(self, step: Step, seconds: float, processor: float | None = None) -> None:
+        """Add a step, and when it was taken: seconds since the training began, and those the processor worked."""
         self._write(checkpoint.STEPS, asdict(step))
         if step.dev is not None:
-            self._write(checkpoint.TIMES, {"phase": step.phase, "epoch": step.epoch, "seconds": round(seconds, 3)})
+            line = {"phase": step.phase, "epoch": step.epoch, "seconds": round(seconds, 3)}
+            worked = {} if processor is None else {"processor": round(processor, 3)}
+            self._write(checkpoint.TIMES, line | worked)
 
     def flush(self) -> None:
         """Hand everything to the system."""

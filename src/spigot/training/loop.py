@@ -65,6 +65,7 @@ class Progress:
     history: list[dict[str, Any]] = field(default_factory=list)
     structures: dict[str, list[Any]] = field(default_factory=dict)
     seconds: float = 0.0
+    processor: float | None = 0.0
     done: bool = False
 
 
@@ -275,8 +276,8 @@ def progress_to_dict(progress: Progress) -> dict[str, Any]:
 
 
 def progress_from_dict(values: dict[str, Any]) -> Progress:
-    """What `progress_to_dict` gave."""
-    return Progress(**{**values, "best": -math.inf if values["best"] is None else values["best"]})
+    """What `progress_to_dict` gave; states of earlier versions do not know their processor time."""
+    return Progress(**{"processor": None, **values, "best": -math.inf if values["best"] is None else values["best"]})
 
 
 def parameters_of(model: nn.Module) -> dict[str, Tensor]:

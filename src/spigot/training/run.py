@@ -158,15 +158,17 @@ def _take(mine: Parser, name: str, run: Path) -> None:
 def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
     """Pass the steps on; save the state now and then, at every epoch's end, and when asked to stop."""
     started, before = time.monotonic(), trainer.progress.seconds
+    worked = None if trainer.progress.processor is None else trainer.progress.processor - time.process_time()
     saved = started
     open_log = closing(Log(folder, trainer)) if is_main() else nullcontext()
     with _stop_signals() as stopped, open_log as log:
         for step in trainer.steps():
             now = time.monotonic()
             trainer.progress.seconds = before + now - started
+            trainer.progress.processor = None if worked is None else worked + time.process_time()
             stop = anyone(bool(stopped))
             if log is not None:
-                log.append(step, trainer.progress.seconds)
+                log.append(step, trainer.progress.seconds, trainer.progress.processor)
                 if step.is_best:
                     checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
                 if step.dev is not None or stop or now - saved >= trainer.config.training.save_seconds:
