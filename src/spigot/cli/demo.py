@@ -82,20 +82,18 @@ def demo(
 
 def _finish(planner: "Planner", known: "list[Progress]", *, as_json: bool) -> None:
     """From finished runs to a table, a report, and what to try next."""
-    from spigot.experiments.study.arms import arms
+    from spigot.experiments.study.arms import reported
     from spigot.experiments.study.record import read_record, summary
-    from spigot.report.study import study_report
+    from spigot.report.study_page import study_record
+    from spigot.report.study_results import study_results
+    from spigot.report.study_tables import study_tables
 
-    found = arms(planner, known)
-    runs = {arm.system: list(arm.runs.values()) for arm in found if arm.runs}
+    found, record = reported(planner, known), read_record(planner.out)
+    runs = {} if found is None else {arm.system: list(arm.runs.values()) for arm in found.arms if arm.runs}
     finished = [run for folders in runs.values() for run in folders]
-    record = read_record(planner.out)
-    results = None
-    if finished:
-        against, title = planner.study.against, planner.study.title
-        results = study_report(found, title=title, against=against, tests=bool(record.tests))
+    results = None if found is None else study_results(found, tests=bool(record.tests))
     if results is not None and not as_json:
-        for table in results.tables():
+        for table in study_tables(results):
             show_table(table)
         sys.stdout.flush()
     report = None
@@ -105,7 +103,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, as_json: bool) -> No
     finally:  # whatever becomes of the report, the results are there
         if as_json:
             about = {"folder": planner.out, "report": report, **summary(known, record, {})}
-            print_json({**about, "results": None if results is None else results.plain()})
+            print_json({**about, "results": None if results is None else study_record(results)})
     if report is not None:
         say(f"The report is in {report.resolve()}")
         _say_next(finished, runs)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spigot.experiments.study.progress import Progress
     from spigot.experiments.study.runner import Team
 
-REPORT = "study.html"
+REPORT, MARKDOWN, TUNING = "study.html", "study.md", "tuning.csv"
 
 
 def study(
@@ -201,34 +201,36 @@ def _print_plan(planner: "Planner", *, as_json: bool) -> None:
 
 def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json: bool) -> None:
     """From finished runs to tables and a page."""
-    from spigot.experiments.study.arms import arms, tuning_rows
+    from spigot.experiments.study.arms import reported, tuning_rows, write_tuning
     from spigot.experiments.study.record import read_record, summary
-    from spigot.report.study import study_report
+    from spigot.report.page import render, write
+    from spigot.report.study_page import study_markdown, study_page, study_record
+    from spigot.report.study_results import study_results
+    from spigot.report.study_tables import study_tables
+    from spigot.training.checkpoint import write_text
 
-    rows, found = tuning_rows(planner, known), arms(planner, known)
+    rows, found = tuning_rows(planner, known), reported(planner, known)
     record = read_record(planner.out)
-    report = None
-    if any(arm.runs for arm in found):
+    results = None
+    if found is not None:
         with status("counting"):
-            report = study_report(
-                found,
-                title=planner.study.title or planner.study.name,
-                against=planner.study.against,
-                tests=tests and bool(record.tests),
-            )
+            results = study_results(found, tests=tests and bool(record.tests))
     if as_json:
         chosen = {f"{row.system},{row.point}".strip(","): dict(row.values) for row in rows if row.chosen}
-        results = None if report is None else report.plain()
-        print_json({"folder": planner.out, **summary(known, record, chosen), "results": results})
+        plain = None if results is None else study_record(results)
+        print_json({"folder": planner.out, **summary(known, record, chosen), "results": plain})
     else:
         if rows:
             print_tuning(rows)
-        for table in () if report is None else report.tables():
+        for table in () if results is None else study_tables(results):
             show_table(table)
     sys.stdout.flush()
-    if report is not None:
-        path = report.write(planner.out / REPORT)
-        say(f"The page is in {path.resolve()}")
+    if rows:
+        write_tuning(rows, planner.out / TUNING)
+    if results is not None:
+        write(render(study_page(results)), planner.out / REPORT)
+        write_text(planner.out / MARKDOWN, study_markdown(results))
+        say(f"The page is in {(planner.out / REPORT).resolve()}, its tables for documents in {MARKDOWN} beside it")
     failures(planner, known)
 
 

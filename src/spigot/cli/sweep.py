@@ -9,7 +9,7 @@ import cyclopts
 
 from spigot.cli.console import AsJson, print_json, say, show_table
 from spigot.cli.options import options_of
-from spigot.cli.study import conduct, failures, print_tuning, read_seeds
+from spigot.cli.study import TUNING, conduct, failures, print_tuning, read_seeds
 
 if TYPE_CHECKING:
     from spigot.experiments.study.file import Study
@@ -65,9 +65,11 @@ def sweep(
         Print the results as JSON instead of a table.
     """
     from spigot.cli.overrides import parse_overrides
-    from spigot.experiments.study.arms import arms, tuning_rows, write_tuning
+    from spigot.experiments.study.arms import reported, tuning_rows, write_tuning
     from spigot.experiments.study.plan import Planner
     from spigot.experiments.study.record import read_record, summary
+    from spigot.report.study_results import study_results
+    from spigot.report.study_tables import study_tables
 
     overrides = parse_overrides(settings, options_of(sweep))
     study = as_study(
@@ -82,16 +84,14 @@ def sweep(
     planner = Planner(study, out or Path("runs") / study.name, overrides)
     known = conduct(planner, processes=processes, threads=threads, on=on)
     rows = tuning_rows(planner, known)
-    write_tuning(rows, planner.out / "tuning.csv")
+    write_tuning(rows, planner.out / TUNING)
     if as_json:
         chosen = next((dict(row.values) for row in rows if row.chosen), None)
         print_json({"folder": planner.out, **summary(known, read_record(planner.out), {}), "chosen": chosen})
     elif rows:
         print_tuning(rows)
-    else:  # nothing but seeds
-        from spigot.report.study import study_report
-
-        for table in study_report(arms(planner, known), title=study.name).tables():
+    elif found := reported(planner, known):  # nothing but seeds
+        for table in study_tables(study_results(found)):
             show_table(table)
     say(f"The runs and the table are in {planner.out}")
     failures(planner, known)

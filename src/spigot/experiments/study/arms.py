@@ -12,18 +12,20 @@ from spigot.experiments.study.plan import Planner
 from spigot.experiments.study.progress import Progress, by_name
 from spigot.experiments.study.trials import show_value
 from spigot.report.study import Arm
+from spigot.report.study import Study as ReportedStudy
 from spigot.training.checkpoint import write_text
+
+_AT = "at"  # what reports call the places of a study that names them
 
 
 def arms(planner: Planner, known: Sequence[Progress]) -> list[Arm]:
     """The systems at their points, each with the runs that are finished.
 
     Example:
-        >>> from pathlib import Path
         >>> from spigot.experiments.study.file import make_study
         >>> study = make_study({"config": "synthetic", "systems": {"ste": {}}, "vary": {"training.epochs": [1, 2]}})
         >>> [(arm.system, arm.point, arm.complete) for arm in arms(Planner(study, Path("runs/x")), [])]
-        [('ste', {'epochs': 1.0}, False), ('ste', {'epochs': 2.0}, False)]
+        [('ste', {'training.epochs': 1}, False), ('ste', {'training.epochs': 2}, False)]
     """
     found = []
     for point in planner.points:
@@ -35,17 +37,48 @@ def arms(planner: Planner, known: Sequence[Progress]) -> list[Arm]:
                 and progress.status == "finished"
             }
             complete = set(runs) == set(planner.study.seeds)
-            found.append(Arm(system, _place(planner, point), dict(sorted(runs.items())), complete))
+            found.append(
+                Arm(system or planner.study.name, _place(planner, point), dict(sorted(runs.items())), complete)
+            )
     return found
 
 
+def reported(planner: Planner, known: Sequence[Progress]) -> ReportedStudy | None:
+    """A study as reports take it; `None` while none of its runs is finished.
+
+    Example:
+        >>> from spigot.experiments.study.file import make_study
+        >>> reported(Planner(make_study({"config": "synthetic"}), Path("runs/x")), []) is None
+        True
+    """
+    study, found = planner.study, arms(planner, known)
+    # Of a point that nothing has reached yet there is nothing to say.
+    reached = [dict(arm.point) for arm in found if arm.runs]
+    found = [arm for arm in found if dict(arm.point) in reached]
+    if not found:
+        return None
+    against = next(iter(study.against), None)
+    pairs = [(arm.system, other) for other in study.against for arm in found[: len(planner.systems)]]
+    places = {
+        _AT: {name: point.x for name, point in planner.points.items() if point.x is not None and study.points},
+    }
+    return ReportedStudy(
+        study.title or study.name,
+        found,
+        against=against,
+        comparisons=[pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]] if study.against else None,
+        places=places if any(places.values()) else {},
+    )
+
+
 def _place(planner: Planner, point: str) -> dict[str, Any]:
-    """A point by the setting that makes it, where that is one number."""
+    """A point by the settings that make it, or by its name where that stands for several."""
     if not point:
         return {}
-    x = planner.points[point].x
-    name = point.partition("=")[0] if "=" in point else "at"
-    return {name: point if x is None else x}
+    if planner.study.points:
+        x = planner.points[point].x
+        return {_AT: point if x is None or f"{x:g}" != point else int(x) if x.is_integer() else x}
+    return dict(planner.points[point].settings)
 
 
 @dataclass(frozen=True)
