@@ -35,7 +35,7 @@ def demo(
 
     Takes a few minutes on two cores; nothing is downloaded. Interrupting with Ctrl-C loses nothing: the same command
     goes on where it was. Any setting of the systems can be changed by its dotted name, as for spigot train:
-    --estimator.eta 0.5, --data.graphs.limit 1000. The demo is the study of that name: spigot study demo trains the same.
+    --estimator.eta 0.5, --data.graphs.limit 1000. The demo is a study: spigot study demo trains the same.
 
     Parameters
     ----------

@@ -215,7 +215,9 @@ class Study(Values):
             if name not in self.systems:
                 raise ValueError(f"against names {name!r}, and the systems are {', '.join(self.systems) or 'none'}")
         if self.tune.point and self.tune.point not in self.points:
-            raise ValueError(f"tune.point is {self.tune.point!r}, and the points are {', '.join(self.points) or 'none'}")
+            raise ValueError(
+                f"tune.point is {self.tune.point!r}, and the points are {', '.join(self.points) or 'none'}"
+            )
         for seeds in (self.seeds, self.tune.seeds):
             if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
                 raise ValueError(f"the seed {twice[0]} is given twice; give each once")

@@ -165,9 +165,7 @@ class Planner:
             tried = self.choice(system, point, known).tried
             ended = 0
             for values in made:
-                runs = [
-                    known.get(self._trial(system, point, s, "tuning", values, values).name) for s in tuning.seeds
-                ]
+                runs = [known.get(self._trial(system, point, s, "tuning", values, values).name) for s in tuning.seeds]
                 ended += all(run is not None and run.has_ended for run in runs)
             if len(made) - ended >= parallel:
                 return

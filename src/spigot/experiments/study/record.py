@@ -88,9 +88,17 @@ def trial_record(progress: Progress) -> dict[str, Any]:
     """
     trial = progress.trial
     return {
-        **{"name": trial.name, "system": trial.system, "point": trial.point, "seed": trial.seed, "role": trial.role},
-        **{"values": dict(trial.values), "status": progress.status, "reason": progress.reason},
-        **{"seconds": round(progress.seconds, 1), "measure": progress.measure, "dev": progress.score},
+        "name": trial.name,
+        "system": trial.system,
+        "point": trial.point,
+        "seed": trial.seed,
+        "role": trial.role,
+        "values": dict(trial.values),
+        "status": progress.status,
+        "reason": progress.reason,
+        "seconds": round(progress.seconds, 1),
+        "measure": progress.measure,
+        "dev": progress.score,
         "epoch": progress.best_epoch,
     }
 

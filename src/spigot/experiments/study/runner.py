@@ -221,4 +221,3 @@ def _is_ready(progress: Progress, known: Sequence[Progress]) -> bool:
         return False
     finished = {other.trial.name for other in known if other.status == "finished"}
     return all(name in finished for name in progress.trial.needs)
-
