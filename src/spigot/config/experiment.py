@@ -122,6 +122,7 @@ class Config(Values):
         self._check_names()
         self._check_trained()
         self._check_frozen()
+        self._check_folds()
         return self
 
     def _check_names(self) -> None:
@@ -146,6 +147,27 @@ class Config(Values):
                     f"'pipeline' freezes {name}, and encoders.{stage.encoder} is trained by other stages; give {name} "
                     "an encoder of its own"
                 )
+
+    def _check_folds(self) -> None:
+        """Only what is trained once and for all, by itself, can be trained once for each fold."""
+        read = {wire.stage for _, wire in self.wires}
+        for name, stage in self.stages.items():
+            if not stage.folds:
+                continue
+            if stage.folds == 1:
+                raise ValueError(f"{name}.folds is 1; a jackknife has at least 2 folds, and none if it is 0")
+            if name not in read:
+                raise ValueError(f"{name}.folds is {stage.folds}, and no stage reads {name}; set {name}.folds = 0")
+            if not is_learned(stage) or name in self.trained:
+                raise ValueError(
+                    f"{name}.folds is for a stage that is frozen after its pretraining, and {name} is not; use the "
+                    f"system or estimator 'pipeline', or {name}.folds = 0 and data.{self.data_of(name)}.part to have "
+                    "it learn from other sentences than those that read it"
+                )
+            if stage.reads or isinstance(stage.encoder, str):
+                raise ValueError(f"{name}.folds needs a stage that reads no other one and has an encoder of its own")
+            if not self.training.pretrain:
+                raise ValueError(f"{name}.folds needs training.pretrain: how long its parsers are trained")
 
     def _check_trained(self) -> None:
         """Every stage must learn from somewhere."""

@@ -1,5 +1,6 @@
 """The sentences of an experiment, tagged as the experiment wants them."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,7 @@ def load_corpus(settings: Data, *, tests: bool = True) -> Corpus:
         {'trees': 4, 'graphs': 4, 'labels': 4}
     """
     corpus, limits = Corpus(_sets(settings, tests=tests)), {name: files.limit for name, files in settings.sets.items()}
+    corpus = corpus.apply(lambda name, split: _parted(split, settings.files(name).part))
     tagged = _tagged_set(corpus)
 
     def limit(name: str, split: Split, early: bool) -> Split:
@@ -245,6 +247,18 @@ def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Senten
 def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:
     """A sentence whose annotations are called otherwise."""
     return replace(sentence, annotations={names.get(name, name): v for name, v in sentence.annotations.items()})
+
+
+def _parted(split: Split, part: str) -> Split:
+    """The sentences of a part; it follows from the words of a sentence alone which one that is."""
+    if not part:
+        return split
+    number, of = map(int, part.split("/"))
+
+    def place(sentence: Sentence) -> int:
+        return int.from_bytes(hashlib.sha256("\n".join(sentence.forms).encode()).digest()[:8]) % of + 1
+
+    return replace(split, train=[sentence for sentence in split.train if place(sentence) == number])
 
 
 def _limited(part: Split, limit: int) -> Split:

@@ -191,6 +191,7 @@ def save_state(trainer: Trainer, folder: Path) -> None:
     tensors.update({f"best|{name}": value for name, value in trainer.best.items()})
     for model, optimiser in trainer.optimisers.items():
         tensors.update({f"optimisers.{model}|{name}": value for name, value in optimiser.state().items()})
+    tensors.update({f"jackknife|{name}": value for name, value in trainer.jackknife.state().items()})
     checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
 
 
@@ -202,6 +203,7 @@ def _restore(trainer: Trainer, folder: Path) -> None:
         groups.setdefault(owner, {})[rest] = value
     trainer.load_model(groups.pop("model"))
     trainer.best = groups.pop("best", {})
+    trainer.jackknife.load_state(groups.pop("jackknife", {}))
     for owner, state in groups.items():
         trainer.optimisers[owner.removeprefix("optimisers.")].load_state(state)
     trainer.progress = progress_from_dict(about)
