@@ -1,0 +1,68 @@
+"""`spigot corpus`: the corpora that configurations name, from clones of public repositories."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import cyclopts
+
+from spigot.cli.console import AsJson, print_json, print_table, progress, say
+
+if TYPE_CHECKING:
+    from spigot.corpora.builders import Built
+
+corpus = cyclopts.App(
+    name="corpus",
+    help="Build the corpora that the configurations name, from clones of public repositories.",
+)
+
+Out: TypeAlias = Annotated[
+    Path,
+    cyclopts.Parameter(name=("--out", "-o"), help="The folder that holds your corpora; each gets a folder in it."),
+]
+"""`--out`: what SPIGOT_DATA names afterwards."""
+
+Replace: TypeAlias = Annotated[
+    bool,
+    cyclopts.Parameter(
+        negative="", help="Let other files in the place of these go; without it they are an error and nothing changes."
+    ),
+]
+"""`--replace`: whether files that differ may go."""
+
+
+@corpus.command
+def propbank_ewt(*, ud: Path, propbank: Path, out: Out, replace: Replace = False, as_json: AsJson = False) -> None:
+    """Build PropBank's graphs and the trees of the English Web Treebank: propbank-ewt.
+
+    Parameters
+    ----------
+    ud
+        A clone of https://github.com/UniversalDependencies/UD_English-EWT.
+    propbank
+        A clone of https://github.com/propbank/propbank-release.
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import propbank_ewt
+
+    _print_built(propbank_ewt(ud, propbank, out, replace=replace, watch=progress), as_json=as_json)
+
+
+def _print_built(built: "Built", *, as_json: bool) -> None:
+    if as_json:
+        print_json({"folder": built.folder, "unchanged": built.unchanged, **built.manifest()})
+        return
+    rows = [
+        [name, f"{part.sentences:,}", f"{part.words:,}" if part.words else "", _number(part.arcs)]
+        for name, part in built.parts.items()
+    ]
+    print_table(f"{built.corpus} ({built.licence})", ["", "sentences", "words", "arcs"], rows)
+    if said := [f"{what} {number:,}" for what, number in built.counts.items()]:
+        print(f"Beside that: {', '.join(said)}.")
+    where = "was there already, the same, in" if built.unchanged else "is in"
+    say(f"{built.corpus} {where} {built.folder}")
+    say(f"For the configurations: export SPIGOT_DATA={built.folder.parent.resolve()}")
+
+
+def _number(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
