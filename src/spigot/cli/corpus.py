@@ -1,7 +1,7 @@
 """`spigot corpus`: the corpora that configurations name, from clones of public repositories."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import cyclopts
 
@@ -46,6 +46,83 @@ def propbank_ewt(*, ud: Path, propbank: Path, out: Out, replace: Replace = False
     from spigot.corpora.builders import propbank_ewt
 
     _print_built(propbank_ewt(ud, propbank, out, replace=replace, watch=progress), as_json=as_json)
+
+
+@corpus.command
+def enhanced_ud(
+    folder: Path,
+    /,
+    *,
+    out: Out,
+    name: str = "",
+    labels: Literal["whole", "subtypes", "universal"] = "whole",
+    replace: Replace = False,
+    as_json: AsJson = False,
+) -> None:
+    """Build the trees of a UD treebank and its enhanced dependencies as graphs: ud-ewt, ud-pud.
+
+    Parameters
+    ----------
+    folder
+        A clone of a treebank, such as https://github.com/UniversalDependencies/UD_English-EWT.
+    name
+        What to call it; by default after the treebank, ud-ewt for UD_English-EWT.
+    labels
+        Labels as they are (nmod:of), with the subtypes of the basic trees (nsubj:pass), or universal (nmod, nsubj).
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import enhanced_ud
+
+    built = enhanced_ud(folder, out, name=name, labels=labels, replace=replace, watch=progress)
+    _print_built(built, as_json=as_json)
+
+
+@corpus.command
+def sst(folder: Path, /, *, out: Out, replace: Replace = False, as_json: AsJson = False) -> None:
+    """Build the Stanford Sentiment Treebank: sst.
+
+    Parameters
+    ----------
+    folder
+        What https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip unpacks to, or a clone of
+        https://github.com/munikarmanish/RNTN: train.txt, dev.txt and test.txt, with a tree on each line.
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import sst
+
+    _print_built(sst(folder, out, replace=replace, watch=progress), as_json=as_json)
+
+
+@corpus.command
+def glove(
+    file: Path,
+    /,
+    *,
+    words_of: Annotated[tuple[Path, ...], cyclopts.Parameter(consume_multiple=True)],
+    out: Out,
+    dimensions: int = 100,
+    replace: Replace = False,
+    as_json: AsJson = False,
+) -> None:
+    """Cut word vectors down to the words that occur in the corpora: glove.
+
+    Parameters
+    ----------
+    file
+        glove.6B.zip of https://nlp.stanford.edu/projects/glove, or vectors as text, plain or gzipped.
+    words_of
+        The folder of the corpora, or several folders and files.
+    dimensions
+        Which of the files of a zip file to take.
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import glove
+
+    built = glove(file, words_of, out, dimensions=dimensions, replace=replace, watch=progress)
+    _print_built(built, as_json=as_json)
 
 
 def _print_built(built: "Built", *, as_json: bool) -> None:

@@ -3,8 +3,11 @@
 What is read belongs to others and is not part of spigot. Each builder is one function and one command, `spigot corpus`.
 """
 
+from spigot.corpora.builders.enhanced_ud import enhanced_ud
+from spigot.corpora.builders.glove import glove
 from spigot.corpora.builders.propbank_ewt import propbank_ewt
 from spigot.corpora.builders.sources import Material, Origin, Watch
+from spigot.corpora.builders.sst import sst
 from spigot.corpora.builders.target import MANIFEST, Built, Part, Target
 
 __all__ = [
@@ -15,5 +18,8 @@ __all__ = [
     "Part",
     "Target",
     "Watch",
+    "enhanced_ud",
+    "glove",
     "propbank_ewt",
+    "sst",
 ]

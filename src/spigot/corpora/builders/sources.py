@@ -98,7 +98,7 @@ class Material:
         for path in paths:
             if not (folder / path).exists():
                 raise FileNotFoundError(
-                    f"{folder} has no {path}; it should hold {self.name}, complete and checked out: {self.how}"
+                    f"{folder} has no {path}; it should hold all of {self.name}: {self.how}"
                 )
         return folder
 
