@@ -49,6 +49,48 @@ def propbank_ewt(*, ud: Path, propbank: Path, out: Out, replace: Replace = False
 
 
 @corpus.command
+def redwoods_dm(*, erg: Path, out: Out, replace: Replace = False, as_json: AsJson = False) -> None:
+    """Build the DM graphs and trees of the Redwoods treebank: redwoods-dm. Needs torch-spigot[corpora].
+
+    Parameters
+    ----------
+    erg
+        A clone of https://github.com/delph-in/erg.
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import redwoods_dm
+
+    _print_built(redwoods_dm(erg, out, replace=replace, watch=progress), as_json=as_json)
+
+
+@corpus.command
+def open_sdp(
+    folder: Path,
+    /,
+    *,
+    out: Out,
+    graphs: Literal["dm", "psd", "pas"] = "dm",
+    replace: Replace = False,
+    as_json: AsJson = False,
+) -> None:
+    """Divide the graphs of the shared task of 2015 into training, development and test data: sdp2015.
+
+    Parameters
+    ----------
+    folder
+        What osdp-12.tgz of http://hdl.handle.net/11234/1-1956 unpacks to; for PSD and PAS, LDC2016T10.
+    graphs
+        Which graphs to take.
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import open_sdp
+
+    _print_built(open_sdp(folder, out, graphs=graphs, replace=replace, watch=progress), as_json=as_json)
+
+
+@corpus.command
 def enhanced_ud(
     folder: Path,
     /,

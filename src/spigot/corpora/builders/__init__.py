@@ -5,7 +5,9 @@ What is read belongs to others and is not part of spigot. Each builder is one fu
 
 from spigot.corpora.builders.enhanced_ud import enhanced_ud
 from spigot.corpora.builders.glove import glove
+from spigot.corpora.builders.open_sdp import open_sdp
 from spigot.corpora.builders.propbank_ewt import propbank_ewt
+from spigot.corpora.builders.redwoods_dm import redwoods_dm
 from spigot.corpora.builders.sources import Material, Origin, Watch
 from spigot.corpora.builders.sst import sst
 from spigot.corpora.builders.target import MANIFEST, Built, Part, Target
@@ -20,6 +22,8 @@ __all__ = [
     "Watch",
     "enhanced_ud",
     "glove",
+    "open_sdp",
     "propbank_ewt",
+    "redwoods_dm",
     "sst",
 ]

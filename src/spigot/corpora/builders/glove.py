@@ -1,5 +1,6 @@
 """Word vectors, cut down to the words that the corpora at hand have."""
 
+import contextlib
 import gzip
 import io
 import os
@@ -7,12 +8,11 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from spigot.corpora.builders.sources import Material, Watch, unwatched
-from spigot.corpora.builders.target import Built, Target
+from spigot.corpora.builders.target import MANIFEST, Built, Target
 from spigot.data.formats import guess, read
 from spigot.data.formats.files import GZIP_ERRORS, FormatError, gzip_reason, opened
 
@@ -78,8 +78,11 @@ def glove(
         words.update(form.lower() for form in _forms(path))
     running, found = words.total(), 0
     kept: set[str] = set()
-    with _opened(file, dimensions) as (lines, name), Target(out, "glove", replace=replace) as target:
-        cut = f"{name.removesuffix('.gz').removesuffix('.txt').removesuffix('.subset')}.subset.txt.gz"
+    with contextlib.ExitStack() as stack:
+        lines, name = stack.enter_context(_opened(file, dimensions))
+        stem = f"{name.removesuffix('.gz').removesuffix('.txt').removesuffix('.subset')}.subset"
+        cut, manifest = f"{stem}.txt.gz", f"{stem}.{MANIFEST}"
+        target = stack.enter_context(Target(out, "glove", replace=replace, manifest=manifest))
         with target.file(cut) as stream:
             for word, line in watch(_vectors(lines, str(file), words), f"cutting {name}"):
                 if word not in kept:
@@ -163,7 +166,7 @@ def _number(cell: bytes) -> bool:
     return True
 
 
-@contextmanager
+@contextlib.contextmanager
 def _opened(file: Path, dimensions: int) -> Iterator[tuple[Iterable[bytes], str]]:
     """The lines of a file of vectors, and what it is called."""
     if zipfile.is_zipfile(file):

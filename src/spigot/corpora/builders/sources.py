@@ -97,9 +97,7 @@ class Material:
             raise FileNotFoundError(f"{lead}; it should hold {self.name}: {self.how}")
         for path in paths:
             if not (folder / path).exists():
-                raise FileNotFoundError(
-                    f"{folder} has no {path}; it should hold all of {self.name}: {self.how}"
-                )
+                raise FileNotFoundError(f"{folder} has no {path}; it should hold all of {self.name}: {self.how}")
         return folder
 
     def origin(self, folder: Path, *paths: str) -> Origin:

@@ -94,6 +94,7 @@ class Target:
         out: The folder that holds the corpora.
         name: What this one is called; its folder, too.
         replace: Whether other files that stand in the place of its own may go.
+        manifest: What its manifest is called, where several corpora share a folder.
 
     Example:
         >>> import tempfile
@@ -106,9 +107,10 @@ class Target:
         ['manifest.json', 'train.txt']
     """
 
-    def __init__(self, out: str | Path, name: str, *, replace: bool = False) -> None:
+    def __init__(self, out: str | Path, name: str, *, replace: bool = False, manifest: str = MANIFEST) -> None:
         self.folder = Path(out) / name
         self.name = name
+        self.manifest = manifest
         self.replace = replace
         self.parts: dict[str, Part] = {}
         self._beside = Path(out) / f".{name}.{secrets.token_hex(4)}.tmp"
@@ -188,11 +190,11 @@ class Target:
             self.name, self.folder, tuple(origins), licence, options or {}, self.parts, counts or {}, unchanged
         )
         text = json.dumps(built.manifest(), indent=2, ensure_ascii=False) + "\n"
-        (self._beside / MANIFEST).write_text(text, encoding="utf-8")
+        (self._beside / self.manifest).write_text(text, encoding="utf-8")
         if not self.folder.exists():
             os.rename(self._beside, self.folder)
             return built
-        for name in (*(name for name in made if name not in same), MANIFEST):
+        for name in (*(name for name in made if name not in same), self.manifest):
             os.replace(self._beside / name, self.folder / name)
         return built
 
