@@ -204,7 +204,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json
     from spigot.experiments.study.arms import reported, tuning_rows, write_tuning
     from spigot.experiments.study.record import read_record, summary
     from spigot.report.page import render, write
-    from spigot.report.study_page import study_markdown, study_page, study_record
+    from spigot.report.study_page import study_markdown, study_page, study_plain
     from spigot.report.study_results import study_results
     from spigot.report.study_tables import study_tables
     from spigot.training.checkpoint import write_text
@@ -217,7 +217,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json
             results = study_results(found, tests=tests and bool(record.tests))
     if as_json:
         chosen = {f"{row.system},{row.point}".strip(","): dict(row.values) for row in rows if row.chosen}
-        plain = None if results is None else study_record(results)
+        plain = None if results is None else study_plain(results)
         print_json({"folder": planner.out, **summary(known, record, chosen), "results": plain})
     else:
         if rows:
