@@ -68,9 +68,9 @@ def demo(
     for name in overrides:
         if name in _OURS:
             raise ValueError(f"{name} is for the demo to say; leave out --{name}.")
-    study = narrowed(load_study("demo-quick" if quick else "demo"), systems, None, None)
+    study = load_study("demo-quick" if quick else "demo")
     study = study.model_copy(update={"seeds": tuple(range(seed, seed + seeds))})
-    planner = Planner(study, out or Path("runs") / study.name, overrides)
+    planner = narrowed(Planner(study, out or Path("runs") / study.name, overrides), systems, None)
     data = planner.trials({})[0].config.data
     if data.source != "synthetic":
         raise ValueError("the demo is about the built-in corpus; train on other data with spigot train CONFIG.")

@@ -1,8 +1,9 @@
 """`spigot study`: many trainings that answer one question, from one file."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,6 @@ from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
     from spigot.experiments.study.arms import TuningRow
-    from spigot.experiments.study.file import Study
     from spigot.experiments.study.plan import Planner
     from spigot.experiments.study.progress import Progress
     from spigot.experiments.study.runner import Team
@@ -74,9 +74,11 @@ def study(
     from spigot.experiments.study.file import load_study
     from spigot.experiments.study.plan import Planner
 
-    chosen = narrowed(load_study(file), systems, points, seeds)
-    folder = out or Path("runs") / chosen.name
-    planner = Planner(chosen, folder, parse_overrides(settings, options_of(study)))
+    whole = load_study(file)
+    if seeds is not None:
+        whole = whole.model_copy(update={"seeds": read_seeds(seeds)})
+    overrides = parse_overrides(settings, options_of(study))
+    planner = narrowed(Planner(whole, out or Path("runs") / whole.name, overrides), systems, points)
     if plan:
         _print_plan(planner, as_json=as_json)
         return
@@ -84,32 +86,41 @@ def study(
     _finish(planner, known, tests=tests, as_json=as_json)
 
 
-def narrowed(whole: "Study", systems: str | None, points: str | None, seeds: str | None) -> "Study":
-    """A study with some of its systems and points, or other seeds.
+def narrowed(planner: "Planner", systems: str | None, points: str | None) -> "Planner":
+    """A study with some of its systems and points, as they stand on a command line.
 
     Raises:
         ValueError: If there is no such system or point.
 
     Example:
         >>> from spigot.experiments.study.file import load_study
-        >>> list(narrowed(load_study("demo"), "pipeline,spigot", None, "3").systems)
+        >>> from spigot.experiments.study.plan import Planner
+        >>> list(narrowed(Planner(load_study("demo"), Path("runs/demo")), "pipeline,spigot", None).systems)
         ['pipeline', 'spigot']
     """
-    update: dict[str, Any] = {}
-    for field, given in (("systems", systems), ("points", points)):
-        if given is None:
-            continue
-        known, wanted = getattr(whole, field), [name.strip() for name in given.split(",") if name.strip()]
-        if missing := [name for name in wanted if name not in known]:
-            raise ValueError(f"--{field} names {missing[0]!r}; the study has {', '.join(known) or 'none'}.")
-        if not wanted:
-            raise ValueError(f"--{field} names none; the study has {', '.join(known)}.")
-        update[field] = {name: value for name, value in known.items() if name in wanted}
-    if "systems" in update:
-        update["against"] = tuple(name for name in whole.against if name in update["systems"])
-    if seeds is not None:
-        update["seeds"] = read_seeds(seeds)
-    return whole.model_copy(update=update)
+    return replace(
+        planner,
+        only_systems=_named("--systems", systems, planner.systems),
+        only_points=_named("--points", points, planner.points),
+    )
+
+
+def _named(option: str, given: str | None, known: Iterable[str]) -> tuple[str, ...]:
+    """The names in a list with commas; a name that is made of values may have commas itself."""
+    if given is None:
+        return ()
+    there = ", ".join(filter(None, known)) or "none"
+    words, found = [word.strip() for word in given.split(",") if word.strip()], list[str]()
+    if not words:
+        raise ValueError(f"{option} names none; the study has {there}.")
+    while words:
+        joined = ((",".join(words[:many]), many) for many in range(len(words), 0, -1))
+        name, many = next(((name, many) for name, many in joined if name in known), (words[0], 0))
+        if not many:
+            raise ValueError(f"{option} names {name!r}; the study has {there}.")
+        found.append(name)
+        words = words[many:]
+    return tuple(found)
 
 
 def read_seeds(text: str) -> tuple[int, ...]:
@@ -144,17 +155,21 @@ def conduct(
         What became of each training.
     """
     from spigot.cli.study_display import shown
-    from spigot.experiments.study.runner import run_study, score_tests
+    from spigot.experiments.study.runner import run_study, score_tests, survey, untested
 
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1.")
     if processes is None:
         processes = max(1, cores() // threads)
+    if processes < 1:
+        raise ValueError(f"processes is {processes}; it must be at least 1.")
     team = _team(on, threads)
-    say(announcement(planner, processes))
+    say(announcement(planner, survey(planner, processes), processes))
     looks = run_study(planner, processes=processes, threads=threads, team=team)
     known = shown(looks, planner.size, processes)
-    if tests and all(progress.status == "finished" for progress in known):
+    if tests and (missing := untested(planner, known)):
+        say(f"The test sets are not scored: {missing}.")
+    elif tests:
         scored = score_tests(planner, known, processes=processes, threads=threads, team=team)
         for _ in progress(scored, "scoring the test sets", describe=lambda now: f"test sets {now[0]}/{now[1]}"):
             pass
@@ -169,23 +184,38 @@ def _team(on: str | None, threads: int) -> "Team | None":
     return ray_workers(on, threads=threads)
 
 
-def announcement(planner: "Planner", processes: int) -> str:
-    """What is about to be trained, in a sentence."""
-    from spigot.training.checkpoint import CONFIG, SCORES
+def announcement(planner: "Planner", known: "Sequence[Progress]", processes: int) -> str:
+    """What is about to be trained, in a sentence.
 
-    runs = [planner.out / trial.name for trial in planner.trials({})]
-    finished = sum((run / SCORES).exists() for run in runs)
-    begun = sum((run / CONFIG).exists() and not (run / SCORES).exists() for run in runs)
+    Example:
+        >>> from spigot.experiments.study.file import load_study
+        >>> from spigot.experiments.study.plan import Planner
+        >>> announcement(Planner(load_study("demo"), Path("runs/demo")), [], 2)
+        '6 trainings, 2 at a time, in runs/demo'
+    """
+    finished = sum(progress.status == "finished" for progress in known)
+    begun = sum(progress.status == "waiting" and progress.share > 0 for progress in known)
     parts = [f"{finished} finished"] * bool(finished) + [f"{begun} begun"] * bool(begun)
     before = f"; {' and '.join(parts)} already" if parts else ""
     return f"{counted(planner.size, 'training')}, {processes} at a time, in {planner.out}{before}"
 
 
 def _print_plan(planner: "Planner", *, as_json: bool) -> None:
-    trials, budget = planner.trials({}), planner.budget()
+    from spigot.experiments.study.runner import survey
+
+    known, budget = survey(planner), planner.budget()
+    trials = [progress.trial for progress in known]
     if as_json:
         listed = [
-            {"name": trial.name, "role": trial.role, "seed": trial.seed, "starts_from": trial.needs} for trial in trials
+            {
+                "name": trial.name,
+                "role": trial.role,
+                "seed": trial.seed,
+                "starts_from": trial.needs,
+                "status": progress.status,
+            }
+            for progress in known
+            for trial in [progress.trial]
         ]
         print_json({"folder": planner.out, "trainings": planner.size, "budget": budget, "named": listed})
         return

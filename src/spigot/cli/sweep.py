@@ -81,7 +81,8 @@ def sweep(
         bayes=bayes,
         sweep_seed=sweep_seed,
     )
-    planner = Planner(study, out or Path("runs") / study.name, overrides)
+    fixed = {name: value for name, value in overrides.items() if name != "seed"}  # which is among its seeds
+    planner = Planner(study, out or Path("runs") / study.name, fixed)
     known = conduct(planner, processes=processes, threads=threads, on=on)
     rows = tuning_rows(planner, known)
     write_tuning(rows, planner.out / TUNING)

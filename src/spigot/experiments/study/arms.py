@@ -57,16 +57,16 @@ def reported(planner: Planner, known: Sequence[Progress]) -> ReportedStudy | Non
     found = [arm for arm in found if dict(arm.point) in reached]
     if not found:
         return None
-    against = next(iter(study.against), None)
-    pairs = [(arm.system, other) for other in study.against for arm in found[: len(planner.systems)]]
+    others = [system for system in study.against if system in planner.systems]
+    pairs = [(system, other) for other in others for system in planner.systems]
     places = {
         _AT: {name: point.x for name, point in planner.points.items() if point.x is not None and study.points},
     }
     return ReportedStudy(
         study.title or study.name,
         found,
-        against=against,
-        comparisons=[pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]] if study.against else None,
+        against=next(iter(others), None),
+        comparisons=[pair for pair in pairs if pair[0] != pair[1]] if others else None,
         places=places if any(places.values()) else {},
     )
 
@@ -138,9 +138,7 @@ def tuning_rows(planner: Planner, known: Sequence[Progress]) -> list[TuningRow]:
     """
     found: list[TuningRow] = []
     for system in planner.systems:
-        for point in planner.points:
-            if planner.study.tune.point not in ("", point):
-                continue
+        for point in planner.tuned_at:
             choice = planner.choice(system, point, by_name(known))
             rows = [_row(planner, known, system, point, values, values == choice.chosen) for values, _ in choice.tried]
             found += sorted(rows, key=lambda row: (not row.complete, row.mean is None, -(row.mean or 0.0)))

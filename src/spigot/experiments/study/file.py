@@ -4,86 +4,17 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from spigot.config import find_config, shipped_configs
 from spigot.config.expansion import first_error
+from spigot.experiments.study.values import Range, Settings, Tried, flat, leaves
 from spigot.values import Count, Positive, Texts, Values
 
 _STUDIES = next(iter(shipped_configs().values())).parent / "studies"
 _NAME = r"[\w.+-]+"
-
-Value: TypeAlias = bool | int | float | str | list[str]
-"""What a setting can be in a study."""
-
-
-def flat(table: Any, above: str = "") -> Any:
-    """A table of tables as values by dotted name; what is no table stays as it is.
-
-    Example:
-        >>> flat({"training": {"epochs": 8}, "syntax.mlp": 64})
-        {'training.epochs': 8, 'syntax.mlp': 64}
-    """
-    if not isinstance(table, Mapping):
-        return table
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping) and value:
-            found.update(flat(value, f"{above}{name}."))
-        else:
-            found[f"{above}{name}"] = value
-    return found
-
-
-Settings = Annotated[dict[str, Any], BeforeValidator(flat)]
-"""Settings of trainings by dotted name; nested tables will do."""
-
-
-class Range(Values):
-    """Numbers to draw from, for a search by chance or by Optuna.
-
-    Attributes:
-        low: The smallest.
-        high: The largest.
-        log: Whether 1 to 10 is as wide as 10 to 100.
-        whole: Whether only whole numbers count.
-
-    Example:
-        >>> Range(low=0.01, high=10.0, log=True).high
-        10.0
-    """
-
-    low: float
-    high: float
-    log: bool = False
-    whole: bool = False
-
-    @model_validator(mode="after")
-    def _is_wide(self) -> "Range":
-        if self.low >= self.high or (self.log and self.low <= 0):
-            raise ValueError(f"from {self.low} to {self.high} there is nothing to draw from")
-        return self
-
-
-def _tried(value: Any) -> Any:
-    return flat(value) if not isinstance(value, Mapping) else _leaves(value)
-
-
-def _leaves(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested tables by dotted name, but for ranges, which are values."""
-    found: dict[str, Any] = {}
-    for name, value in table.items():
-        if isinstance(value, Mapping) and not {"low", "high"} <= set(value):
-            found.update(_leaves(value, f"{above}{name}."))
-        else:
-            found[f"{above}{name}"] = value
-    return found
-
-
-Tried = Annotated[dict[str, Range | tuple[bool | int | float | str, ...]], BeforeValidator(_tried)]
-"""Values to try, by dotted name."""
 
 
 class Point(Values):
@@ -161,8 +92,8 @@ class Tuning(Values):
 
     @model_validator(mode="after")
     def _has_an_end(self) -> "Tuning":
-        if self.search == "bayes" and self.trials is None:
-            raise ValueError("search = 'bayes' goes on for ever; say how many trials")
+        if self.search != "grid" and self.trials is None:
+            raise ValueError(f"search = {self.search!r} has no end of its own; say how many trials")
         if self.search == "grid" and self.trials is not None:
             raise ValueError("a grid is tried whole; leave out trials, or set search = 'random'")
         return self
@@ -209,23 +140,42 @@ class Study(Values):
         for name in (*self.shared, *self.systems, *self.points):
             if name and not re.fullmatch(_NAME, name):
                 raise ValueError(f"{name!r} cannot be a name in a study: folders are called so")
-        if both := self.shared.keys() & self.systems.keys():
-            raise ValueError(f"{min(both)} is a system and a shared training; call one of them otherwise")
+        if "/" in self.name:
+            raise ValueError(f"name is {self.name!r}, and a folder is called so; leave out the /, or choose --out")
+        rows = self.systems or self.points  # what the folders of the trainings that count begin with
+        if both := self.shared.keys() & rows.keys():
+            kind = "system" if self.systems else "point"
+            raise ValueError(f"{min(both)} is a {kind} and a shared training; call one of them otherwise")
         for name in self.against:
             if name not in self.systems:
                 raise ValueError(f"against names {name!r}, and the systems are {', '.join(self.systems) or 'none'}")
-        if self.tune.point and self.tune.point not in self.points:
-            raise ValueError(
-                f"tune.point is {self.tune.point!r}, and the points are {', '.join(self.points) or 'none'}"
-            )
         for seeds in (self.seeds, self.tune.seeds):
             if twice := [seed for seed in seeds if seeds.count(seed) > 1]:
                 raise ValueError(f"the seed {twice[0]} is given twice; give each once")
+        if not self.seeds and not any(system.tune for system in self.systems.values()):
+            raise ValueError("seeds is empty, so there is nothing to train; give one or more")
+        self._compares_somewhere()
+        self._can_be_searched()
+        return self
+
+    def _compares_somewhere(self) -> None:
         if self.points and self.vary:
             raise ValueError("points and vary both say where systems are compared; give one of them")
         if ranges := [name for name, values in self.vary.items() if isinstance(values, Range)]:
             raise ValueError(f"vary.{ranges[0]} must be a list of values")
-        return self
+        if self.tune.point and not self.vary and self.tune.point not in self.points:
+            raise ValueError(
+                f"tune.point is {self.tune.point!r}, and the points are {', '.join(self.points) or 'none'}"
+            )
+
+    def _can_be_searched(self) -> None:
+        for name, system in self.systems.items():
+            for setting, values in system.tune.items():
+                at = f"systems.{name}.tune.{setting}" if name else setting
+                if isinstance(values, Range) and self.tune.search == "grid":
+                    raise ValueError(f"{at} is a range, and a grid needs values; set tune.search = 'random'")
+                if setting in self.vary:
+                    raise ValueError(f"{at} varies from point to point already; leave out one of them")
 
 
 def load_study(path: str | Path) -> Study:
@@ -249,7 +199,7 @@ def load_study(path: str | Path) -> Study:
 
 def _read(file: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     """The values of a file, over those of the study that it extends."""
-    if file in above:
+    if file.resolve() in above:
         raise ValueError(f"{file} extends itself; leave out one extends.")
     try:
         given = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -261,19 +211,45 @@ def _read(file: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     below: dict[str, Any] = {}
     if extended := given.pop("extends", None):
         near = file.parent / str(extended)
-        below = _read(near if near.is_file() else _find(str(extended)), (*above, file))
-    return {**_over(below, given), "name": given.get("name", file.stem)}
+        try:
+            source = near if near.is_file() else _find(str(extended))
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{file} extends {error}") from None
+        below = _read(source, (*above, file.resolve()))
+    return {**_over(below, given, file), "name": given.get("name", file.stem)}
 
 
-def _over(below: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables over tables; settings by their dotted names, however they are written."""
+def _over(below: Mapping[str, Any], given: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """A study over the one that it extends: settings and values to try by their dotted names, however written."""
     whole = dict(below)
     for name, value in given.items():
         under = whole.get(name)
-        if isinstance(value, Mapping) and isinstance(under, Mapping):
-            value = {**flat(under), **flat(value)} if name in ("settings", "tune", "vary") else _over(under, value)
-        whole[name] = value
+        if not isinstance(value, Mapping) or not isinstance(under, Mapping):
+            whole[name] = value
+        elif name in ("systems", "shared", "points"):
+            whole[name] = {**under, **{k: _part(under.get(k), table, file) for k, table in value.items()}}
+        elif name == "tune":
+            whole[name] = _part(under, value, file)
+        else:
+            whole[name] = _laid(under, value, name, file)
     return whole
+
+
+def _part(under: Any, table: Any, file: Path) -> Any:
+    """A system, a point, a shared training or the tuning, over what it was."""
+    if not isinstance(under, Mapping) or not isinstance(table, Mapping):
+        return table
+    return {**under, **{key: _laid(under.get(key), value, key, file) for key, value in table.items()}}
+
+
+def _laid(under: Any, value: Any, name: str, file: Path) -> Any:
+    if not isinstance(value, Mapping) or not isinstance(under, Mapping):
+        return value
+    by_name = flat if name == "settings" else lambda table: dict(leaves(table))
+    try:
+        return {**by_name(under), **by_name(value)}
+    except ValueError as error:
+        raise ValueError(f"{file}: {name}: {error}.") from None
 
 
 def make_study(given: Mapping[str, Any], where: str = "the study") -> Study:
@@ -294,9 +270,18 @@ def make_study(given: Mapping[str, Any], where: str = "the study") -> Study:
         place, reason = first_error(error)
         name = ".".join(map(str, place))
         reason = "is not a known setting" if reason == "extra_forbidden" else reason.rstrip(".")
+        for theirs, ours in _PLAINER:
+            reason = re.sub(theirs, ours, reason)
         raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}.") from None
     find_config(study.config)
     return study
+
+
+_PLAINER = (
+    (r"^Input should be a valid dictionary.*", "it should be a table"),
+    (r"^Input should be a valid tuple", "it should be a list"),
+    (r"^Input should", "it should"),
+)
 
 
 def shipped_studies() -> dict[str, Path]:

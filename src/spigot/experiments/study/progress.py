@@ -2,7 +2,7 @@
 
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +35,8 @@ class Progress:
         dev: The dev scores of the best epoch of this part so far, in per cent.
         best_epoch: That epoch.
         share: How much of it is done, from 0 to 1.
-        before: How much was done before `seconds` began to count.
+        before: How much was done before it was started last.
+        earlier: How many of its seconds were before that.
         is_stopping: Whether it was asked to stop, and saves its state.
 
     Example:
@@ -58,6 +59,7 @@ class Progress:
     best_epoch: int | None = None
     share: float = 0.0
     before: float = 0.0
+    earlier: float = 0.0
     is_stopping: bool = False
 
     @property
@@ -166,33 +168,32 @@ def time_left(known: Sequence[Progress], size: int, processes: int) -> float | N
         ...     return Progress(Trial(f"ste-{seed}", "ste", "", seed, Config()), *about)
         >>> known = [training(0, "finished", "", 60.0), training(1, "running", "", 20.0), training(2)]
         >>> time_left(known, 4, 2)
-        80.0
+        100.0
     """
-    took = {id(p): seconds for p in known if (seconds := _whole(p)) is not None}
+    took = {p.trial.name: seconds for p in known if (seconds := _whole(p)) is not None}
     if not took:
         return None
+    like: dict[object, list[float]] = {}
+    for p in known:
+        for kind in _kinds(p.trial) if p.trial.name in took else ():
+            like.setdefault(kind, []).append(took[p.trial.name])
 
-    def like(progress: Progress) -> float:
-        """How long trainings like this one take: of the same system and point, or of the same point, or any."""
-        kinds: list[Callable[[Trial], object]] = [
-            lambda trial: (trial.system, trial.point),
-            lambda trial: (trial.point, trial.role),
-            lambda trial: None,
-        ]
-        for kind in kinds:
-            same = [took[id(p)] for p in known if id(p) in took and kind(p.trial) == kind(progress.trial)]
-            if same:
-                return statistics.fmean(same)
-        return 0.0
+    def whole(p: Progress) -> float:
+        """How long trainings like this one take."""
+        return statistics.fmean(next(like[kind] for kind in _kinds(p.trial) if kind in like))
 
     free = [0.0] * processes
-    running = [p for p in known if p.status == "running"]
-    waiting = [like(p) for p in known if p.status in ("waiting", "interrupted")]
+    left = [max(0.0, (took.get(p.trial.name) or whole(p)) - p.seconds) for p in known if p.status == "running"]
+    waiting = [max(0.0, whole(p) * (1 - p.share)) for p in known if p.status in ("waiting", "interrupted")]
     unnamed = [statistics.fmean(took.values())] * max(0, size - len(known))
-    left = [max(0.0, (took.get(id(p)) or like(p)) - p.seconds) for p in running]
     for seconds in (*left, *waiting, *unnamed):
         free[free.index(min(free))] += seconds
     return max(free)
+
+
+def _kinds(trial: Trial) -> list[object]:
+    """What a training is like: of the same system and point, of the same point, any; the nearest first."""
+    return [("system", trial.system, trial.point), ("point", trial.point, trial.role), "any"]
 
 
 def _whole(progress: Progress) -> float | None:
@@ -201,7 +202,7 @@ def _whole(progress: Progress) -> float | None:
         return progress.seconds
     done = progress.share - progress.before
     if progress.status == "running" and done > 2 * _ENDS:
-        return progress.seconds / done
+        return progress.seconds + (1 - progress.share) * (progress.seconds - progress.earlier) / done
     return None
 
 

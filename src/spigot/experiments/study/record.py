@@ -1,6 +1,7 @@
 """What the folder of a study says of itself: that it belongs to this study, and what is known of its trainings."""
 
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,14 +116,26 @@ def check_run(folder: Path, trial: Trial) -> None:
     run = folder / trial.name
     if not (run / CONFIG).exists():
         return
-    # The folder may have been moved, or be named from another place.
-    places = [name for name in trial.config.by_name() if name == "start" or name.endswith(".start")]
-    if found := difference(read_config(run), trial.config, but=["name", "training.tests", *places]):
-        name, then, now = found
+    before, after = read_config(run), trial.config
+    # The folder may have been moved, or be named from another place: only its own name counts.
+    starts = [name for name in (before.by_name() | after.by_name()) if re.search(r"(^|\.)start$", name)]
+    found = difference(before, after, but=["name", "training.tests", *starts])
+    for name in starts:
+        then, now = (str(config.by_name().get(name) or "") for config in (before, after))
+        if Path(then).name != Path(now).name:
+            found = found or (name, then, now)
+    if found is None:
+        return
+    name, then, now = found
+    if name in trial.values:
         raise ValueError(
-            f"{run} was trained with {name} = {then!r}, not {now!r}; give the settings as they were, remove that folder "
-            "to train it afresh, or choose another --out."
+            f"{run} was trained with {name} = {then!r}, and tuning now chooses {now!r}; remove that folder to train it "
+            "afresh, or choose another --out."
         )
+    raise ValueError(
+        f"{run} was trained with {name} = {then!r}, not {now!r}; give the settings as they were, remove that folder to "
+        "train it afresh, or choose another --out."
+    )
 
 
 def difference(then: Config, now: Config, *, but: Collection[str] = ()) -> tuple[str, Any, Any] | None:

@@ -1,5 +1,6 @@
 """A study from its first training to its last, several at a time, so that an interruption loses nothing."""
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -58,20 +59,9 @@ def run_study(
     """
     if processes < 1 or threads < 1:
         raise ValueError(f"processes is {processes} and threads is {threads}; both must be at least 1.")
-    folder, record = planner.out, read_record(planner.out)
-    planner.suggested.update(record.suggested)
-    record.suggested, record.budget = planner.suggested, planner.budget()
-    known: list[Progress] = []
+    folder, record, known = planner.out, read_record(planner.out), survey(planner, processes)
+    record.suggested, record.budget = planner.suggested, {**record.budget, **planner.budget()}
     followers: dict[str, Follower] = {}
-
-    def grow() -> None:
-        """Take in the trainings that can be named by now."""
-        for trial in planner.trials(by_name(known), processes):
-            if trial.name not in followers:
-                check_run(folder, trial)
-                known.append(_found(trial, folder, record, followers))
-
-    grow()
     folder.mkdir(parents=True, exist_ok=True)
     workers = Children(folder, threads=threads) if team is None else team(folder)
     with workers:
@@ -83,25 +73,69 @@ def run_study(
                 if status == "running":  # also those that have just ended: what they wrote last counts
                     followers[progress.trial.name].update()
                     _settle(progress, planner.study.retries)
-            if before != [progress.status for progress in known]:
-                grow()
             _give_up(known)
-            ready = sorted((p for p in known if _is_ready(p, known)), key=lambda p: p.attempts)
-            for progress in ready[: max(0, processes - len(workers))]:
-                if not workers.stopped:
-                    workers.start(progress, training_words(folder, progress.trial, threads))
-                    progress.attempts += 1
-                    progress.before = progress.share
+            if before != [progress.status for progress in known]:
+                _grow(known, planner, record, processes, is_under_way=True)
+                _give_up(known)
+            for progress in _ready(known)[: 0 if workers.stopped else max(0, processes - len(workers))]:
+                name = progress.trial.name
+                progress.before, progress.earlier = progress.share, progress.seconds
+                if name not in followers:
+                    followers[name] = Follower(progress, folder / name)
+                    followers[name].update()
+                workers.start(progress, training_words(folder, progress.trial, threads))
+                progress.attempts += 1
             workers.heed()
             for progress in known:
                 progress.is_stopping = bool(workers.stopped)
             if before != [progress.status for progress in known]:
                 write_record(folder, record, known)
             yield known
-            if not workers and (workers.stopped or not any(_is_ready(p, known) for p in known)):
+            if not workers and (workers.stopped or not _ready(known)):
                 break
             time.sleep(pause)
     workers.raise_if_stopped(known, "trainings")
+
+
+def survey(planner: Planner, processes: int = 1) -> list[Progress]:
+    """What the folder of a study says of the trainings that can be named by now.
+
+    Args:
+        planner: The study.
+        processes: How many are trained at a time; a search that learns from results looks no further ahead.
+
+    Raises:
+        ValueError: If the folder is none of this study, or some training is no valid experiment.
+
+    Example:
+        >>> from spigot.experiments.study.file import make_study
+        >>> planner = Planner(make_study({"config": "synthetic"}), Path("nowhere"))
+        >>> [(progress.trial.name, progress.status) for progress in survey(planner)]
+        [('seed-0', 'waiting')]
+    """
+    record, known = read_record(planner.out), list[Progress]()
+    planner.suggested.update(record.suggested)
+    planner.check()
+    _grow(known, planner, record, processes)
+    return known
+
+
+def _grow(
+    known: list[Progress], planner: Planner, record: Record, processes: int, *, is_under_way: bool = False
+) -> None:
+    """Take in the trainings that can be named by now; some may have ended, and a choice name more."""
+    names = {progress.trial.name for progress in known}
+    while new := [trial for trial in planner.trials(by_name(known), processes) if trial.name not in names]:
+        for trial in new:
+            progress = _found(trial, planner.out, record)
+            try:
+                check_run(planner.out, trial)
+            except ValueError as error:
+                if not is_under_way:
+                    raise
+                progress.status, progress.reason = "failed", str(error)  # others are being trained
+            known.append(progress)
+            names.add(trial.name)
 
 
 def training_words(folder: Path, trial: Trial, threads: int) -> list[str]:
@@ -150,11 +184,9 @@ def score_tests(
         ValueError: If some training is not finished: test sets are looked at when nothing is left to choose.
         RuntimeError: If some could not be scored.
     """
+    if missing := untested(planner, known):
+        raise ValueError(f"{missing}; the test sets are scored once, when all trainings of a study are finished.")
     final = [progress for progress in known if progress.trial.role == "final"]
-    if missing := [p.trial.name for p in known if p.status != "finished"]:
-        raise ValueError(
-            f"{missing[0]} is not finished; the test sets are scored once, when all trainings of a study are."
-        )
     folder, record = planner.out, read_record(planner.out)
     waiting = [Progress(p.trial) for p in final if not _has_tests(folder / p.trial.name)]
     total, failed = len(final), list[Progress]()
@@ -179,6 +211,26 @@ def score_tests(
     write_record(folder, record, known)
 
 
+def untested(planner: Planner, known: Sequence[Progress]) -> str:
+    """Why the test sets cannot be scored yet; empty if they can.
+
+    A combination of values that cannot be trained is not chosen, and does not stand in the way.
+
+    Example:
+        >>> from spigot.experiments.study.file import make_study
+        >>> planner = Planner(make_study({"config": "synthetic"}), Path("nowhere"))
+        >>> untested(planner, survey(planner))
+        'seed-0 is not finished'
+    """
+    for progress in known:
+        if progress.status != "finished" and not (progress.trial.role == "tuning" and progress.has_ended):
+            return f"{progress.trial.name} is not finished"
+    for system, point in itertools.product(planner.systems, planner.points):
+        if planner.study.seeds and planner.choice(system, point, by_name(known)).chosen is None:
+            return f"no values are chosen for {system or 'the study'}{f' at {point}' if point else ''}"
+    return ""
+
+
 def _has_tests(run: Path) -> bool:
     """Whether a run's test sets are scored."""
     try:
@@ -188,14 +240,13 @@ def _has_tests(run: Path) -> bool:
     return any(name.split()[0] != "dev" for name in scores)
 
 
-def _found(trial: Trial, folder: Path, record: Record, followers: dict[str, Follower]) -> Progress:
+def _found(trial: Trial, folder: Path, record: Record) -> Progress:
     """What a folder says of a training that this command has not met yet."""
     progress = Progress(trial, seconds=record.seconds.get(trial.name, 0.0))
-    followers[trial.name] = follower = Follower(progress, folder / trial.name)
-    follower.update()
+    Follower(progress, folder / trial.name).update()
     if (folder / trial.name / SCORES).exists():
         progress.status, progress.share = "finished", 1.0
-    progress.before = progress.share
+    progress.before, progress.earlier = progress.share, progress.seconds
     return progress
 
 
@@ -209,15 +260,19 @@ def _settle(progress: Progress, retries: int) -> None:
 
 def _give_up(known: Sequence[Progress]) -> None:
     """What starts from a training that failed cannot be trained."""
-    failed = {progress.trial.name for progress in known if progress.status == "failed"}
-    for progress in known:
-        if progress.status == "waiting" and (source := next((n for n in progress.trial.needs if n in failed), None)):
-            progress.status, progress.reason = "failed", f"It starts from {source}, which failed."
+    status = {progress.trial.name: progress.status for progress in known}
+    changed = True
+    while changed:
+        changed = False
+        for progress in known:
+            source = next((name for name in progress.trial.needs if status.get(name) == "failed"), None)
+            if progress.status == "waiting" and source is not None:
+                progress.status, progress.reason = "failed", f"It starts from {source}, which failed."
+                status[progress.trial.name], changed = "failed", True
 
 
-def _is_ready(progress: Progress, known: Sequence[Progress]) -> bool:
-    """Whether a training waits for nothing but a free process."""
-    if progress.status != "waiting":
-        return False
-    finished = {other.trial.name for other in known if other.status == "finished"}
-    return all(name in finished for name in progress.trial.needs)
+def _ready(known: Sequence[Progress]) -> list[Progress]:
+    """The trainings that wait for nothing but a free process, those that failed before after the others."""
+    finished = {progress.trial.name for progress in known if progress.status == "finished"}
+    ready = [p for p in known if p.status == "waiting" and finished.issuperset(p.trial.needs)]
+    return sorted(ready, key=lambda progress: progress.attempts)

@@ -60,11 +60,11 @@ def trial_name(parts: Sequence[str], values: Mapping[str, Any], labels: Mapping[
     full = f"{','.join(words) or 'seed'}-{seed}"
     texts = [text for value in values.values() for text in (value if isinstance(value, list | tuple) else [value])]
     is_plain = all(re.fullmatch(r"[\w.-]*", text, re.ASCII) for text in texts if isinstance(text, str))
-    if is_plain and len(full) <= _LONGEST:
+    if is_plain and len(full) <= _LONGEST and all(re.fullmatch(r"[\w.+=,-]*", part, re.ASCII) for part in parts):
         return full
     kept = re.sub(r"[^\w.+=,-]", "_", full, flags=re.ASCII)[: _LONGEST - 20]
     # The values themselves, as the shown text of two may be the same.
-    return f"{kept},{hashlib.sha256(json.dumps([dict(values), seed]).encode()).hexdigest()[:12]}"
+    return f"{kept},{hashlib.sha256(json.dumps([*parts, dict(values), seed]).encode()).hexdigest()[:12]}"
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
