@@ -12,11 +12,11 @@ from spigot.cli.console import AsJson, Flag, cores, counted, print_json, print_t
 from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
+    from spigot.experiments.cluster import RayTeam
     from spigot.experiments.study.arms import TuningRow
     from spigot.experiments.study.file import Study
     from spigot.experiments.study.plan import Planner
     from spigot.experiments.study.progress import Progress
-    from spigot.experiments.study.runner import Team
 
 REPORT, MARKDOWN, TUNING = "study.html", "study.md", "tuning.csv"
 
@@ -57,7 +57,7 @@ def study(
     seeds
         Other seeds than those of the file: --seeds 0,1,2. More seeds later add to the study.
     processes
-        How many trainings to run at a time; by default as many as there are cores for.
+        How many trainings to run at a time; by default as many as there are cores for, here or on the cluster.
     threads
         How many threads each of them may use.
     on
@@ -148,9 +148,9 @@ def conduct(
 
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1.")
-    if processes is None:
-        processes = max(1, cores() // threads)
     team = _team(on, threads)
+    if processes is None:
+        processes = max(1, cores() // threads if team is None else team.places)
     say(announcement(planner, processes))
     looks = run_study(planner, processes=processes, threads=threads, team=team)
     known = shown(looks, planner.size, processes)
@@ -161,7 +161,7 @@ def conduct(
     return known
 
 
-def _team(on: str | None, threads: int) -> "Team | None":
+def _team(on: str | None, threads: int) -> "RayTeam | None":
     if on is None:
         return None
     from spigot.experiments.cluster import ray_workers
