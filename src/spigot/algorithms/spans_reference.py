@@ -26,6 +26,8 @@ def finite(scores: Tensor, exists: Tensor) -> Tensor:
 
 def log_partition(scores: Tensor, exists: Tensor) -> Tensor:
     """`(batch,)` from `(batch, n, n, labels)`; zero where there are no words."""
+    if scores.shape[1] == 0:
+        return scores.flatten(1).sum(1)
     own = masked_logsumexp(scores, exists, -1)
     chart = _chart(own, lambda sums: masked_logsumexp(sums, sums > -torch.inf, -1))
     return _whole(chart, exists)
