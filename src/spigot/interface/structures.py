@@ -212,7 +212,10 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
         limits = torch.iinfo(torch.int64)
         where = scores.device if generator is None else generator.device
         shape = (samples, *scores.shape[: scores.ndim - self.event_ndim])
-        seeds = torch.randint(limits.min, limits.max, shape, generator=generator, device=where)
+        if generator is None:  # the other form does not take sizes that a compiler leaves open
+            seeds = torch.randint(limits.min, limits.max, shape, device=where)
+        else:
+            seeds = torch.randint(limits.min, limits.max, shape, generator=generator, device=where)
         return self.sample_from_seeds(scores, seeds.to(scores.device), mask)
 
     @abc.abstractmethod

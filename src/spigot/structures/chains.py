@@ -140,7 +140,7 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         steps = max(n - 1, 0)
         whole = (*unary.shape[:-2], steps, k, k)
         fits = len(transitions.shape) <= len(whole) and all(
-            given in (1, wanted) for given, wanted in zip(transitions.shape[::-1], whole[::-1], strict=False)
+            given == 1 or given == wanted for given, wanted in zip(transitions.shape[::-1], whole[::-1], strict=False)
         )
         if unary.ndim < 2 or unary.shape[-1] != k or transitions.shape[-2:] != (k, k) or not fits:
             raise ValueError(
