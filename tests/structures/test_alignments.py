@@ -63,8 +63,7 @@ def test_a_band_is_a_mask() -> None:
 def test_ties_go_to_the_diagonal_and_then_down() -> None:
     assert ALIGNMENTS.argmax(torch.zeros(3, 3)).tolist() == torch.eye(3).tolist()
     assert ALIGNMENTS.argmax(torch.zeros(2, 3)).tolist() == [[1, 1, 0], [0, 0, 1]], "decided from the last cell back"
-    down = torch.tensor([[True, True], [True, True]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-    assert ALIGNMENTS.argmax(down[1], down[0]).tolist() == [[1, 1], [0, 1]]
+    assert ALIGNMENTS.argmax(torch.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist() == [[1, 1], [0, 1]]
 
 
 def test_what_is_wrong_is_said() -> None:
@@ -74,7 +73,9 @@ def test_what_is_wrong_is_said() -> None:
     assert ALIGNMENTS.violations(z) == [["no step leads from [0, 0] to [2, 2]"]]
     z[0, 1] = z[1, 0] = 1
     z[2, 2] = 0
-    assert ALIGNMENTS.violations(z) == [["the path ends at [1, 0], not at [2, 2]", "no step leads from [0, 1] to [1, 0]"]]
+    assert ALIGNMENTS.violations(z) == [
+        ["the path ends at [1, 0], not at [2, 2]", "no step leads from [0, 1] to [1, 0]"]
+    ]
     first = torch.ones(3, 3, dtype=torch.bool)
     first[0, 0] = False
     for verb in (ALIGNMENTS.argmax, ALIGNMENTS.log_partition, ALIGNMENTS.marginals, ALIGNMENTS.sample):
@@ -82,7 +83,7 @@ def test_what_is_wrong_is_said() -> None:
             verb(torch.zeros(2, 3, 3), torch.stack((~torch.zeros_like(first), first)))
     with pytest.raises(ValueError, match=r"scores of instance 0 are NaN at part \[1, 2\]"):
         ALIGNMENTS.argmax(torch.tensor([[[0.0] * 3, [0.0, 0.0, torch.nan]]]))
-    with pytest.raises(ValueError, match="every path of the instance has a score of -inf, so that there is none to draw"):
+    with pytest.raises(ValueError, match="every path of the instance has a score of -inf"):
         ALIGNMENTS.sample(torch.full((2, 2), -torch.inf))
     with pytest.raises(ValueError, match=r"scores has shape \(3,\); its last 2 axes must be parts"):
         ALIGNMENTS.argmax(torch.zeros(3))
