@@ -57,7 +57,7 @@ def structured_hinge(
     mask, gold = _check(scores, gold, structure, mask)
     if weight is not None:
         pairs = zip(weight.shape[::-1], scores.shape[::-1], strict=False)
-        if weight.ndim > scores.ndim or any(w not in (1, s) for w, s in pairs):
+        if weight.ndim > scores.ndim or not all(w == 1 or w == s for w, s in pairs):
             raise ValueError(
                 f"weight has shape {tuple(weight.shape)}; it must broadcast to scores {tuple(scores.shape)}."
             )
