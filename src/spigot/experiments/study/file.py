@@ -1,5 +1,6 @@
 """A study as a file says it: which systems, at which points, with which seeds, and what is tried to tune them."""
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from spigot.config import find_config, shipped_configs
+from spigot.config import systems as known_systems
 from spigot.config.expansion import first_error
 from spigot.experiments.study.values import Range, Settings, Tried, flat, leaves
 from spigot.values import Count, Positive, Texts, Values
@@ -146,6 +148,10 @@ class Study(Values):
         if both := self.shared.keys() & rows.keys():
             kind = "system" if self.systems else "point"
             raise ValueError(f"{min(both)} is a {kind} and a shared training; call one of them otherwise")
+        for name, system in self.systems.items():
+            near = difflib.get_close_matches(name, known_systems(), 1, 0.8)
+            if near and near[0] != name and not system.settings and not system.tune:
+                raise ValueError(f"{name} has no settings, and is no system; did you mean {near[0]}?")
         for name in self.against:
             if name not in self.systems:
                 raise ValueError(f"against names {name!r}, and the systems are {', '.join(self.systems) or 'none'}")
@@ -272,7 +278,8 @@ def make_study(given: Mapping[str, Any], where: str = "the study") -> Study:
         reason = "is not a known setting" if reason == "extra_forbidden" else reason.rstrip(".")
         for theirs, ours in _PLAINER:
             reason = re.sub(theirs, ours, reason)
-        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}.") from None
+        end = "" if reason.endswith("?") else "."
+        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}{end}") from None
     find_config(study.config)
     return study
 

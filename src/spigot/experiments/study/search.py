@@ -10,6 +10,7 @@ from spigot.experiments.study.file import Tuning
 from spigot.experiments.study.values import Range, Tried
 
 Combination = dict[str, Any]
+_DIGITS = 4  # of the numbers that are tried
 
 
 def combinations(tried: Tried, tuning: Tuning) -> list[Combination]:
@@ -87,15 +88,17 @@ def _picked(tried: Tried, place: int) -> Combination:
 
 def _draws(tried: Tried, seed: int) -> Iterator[Combination]:
     """Combinations by chance, each once, without an end."""
-    dice, seen = Random(seed), list[Combination]()
+    dice, seen, digits = Random(seed), list[Combination](), _DIGITS
     while True:
-        values = {name: _drawn(each, dice) for name, each in tried.items()}
-        if values not in seen:
+        values = {name: _drawn(each, dice, digits) for name, each in tried.items()}
+        if values in seen:
+            digits += 1  # in a narrow range, few digits make few numbers
+        else:
             seen.append(values)
             yield values
 
 
-def _drawn(values: Range | tuple[Any, ...], dice: Random) -> Any:
+def _drawn(values: Range | tuple[Any, ...], dice: Random, digits: int) -> Any:
     if not isinstance(values, Range):
         return dice.choice(values)
     if values.log:
@@ -105,7 +108,7 @@ def _drawn(values: Range | tuple[Any, ...], dice: Random) -> Any:
     if values.whole:
         numbers = _whole_numbers(values)
         return min(max(round(number), numbers[0]), numbers[-1])
-    return _shortened(number, values)
+    return _shortened(number, values, digits)
 
 
 def shuffled(total: int, count: int, seed: int) -> Iterator[int]:
@@ -196,6 +199,6 @@ def _as_tried(asked: Any, values: Range | tuple[Any, ...]) -> Any:
     return asked if values.whole else _shortened(asked, values)
 
 
-def _shortened(number: float, values: Range) -> float:
+def _shortened(number: float, values: Range, digits: int = _DIGITS) -> float:
     """A number with few digits, for folders are called by it."""
-    return min(max(float(f"{number:.4g}"), values.low), values.high)
+    return min(max(float(f"{number:.{digits}g}"), values.low), values.high)
