@@ -215,6 +215,7 @@ PACKAGES = (
     "batches",
     "config",
     "corpora",
+    "corpora.builders",
     "corpora.synthetic",
     "data",
     "encoders",

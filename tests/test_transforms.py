@@ -48,7 +48,8 @@ def test_every_verb_compiles_without_a_graph_break(case: StructureCase) -> None:
             found += structure.k_best(scores, 2, mask)
         return found
 
-    traced = torch.compile(verbs, fullgraph=True, backend="aot_eager")(scores, mask)
+    # Sizes are left open, as they are after a batch of another length.
+    traced = torch.compile(verbs, fullgraph=True, dynamic=True, backend="aot_eager")(scores, mask)
     for ours, theirs in zip(traced, verbs(scores, mask), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
@@ -67,6 +68,13 @@ def test_a_gradient_inside_vmap_is_that_of_the_batch() -> None:
     for rule in (spigot.IMLE(), spigot.SparseMAP(), spigot.Spigot(polytope=spigot.ConvexHull(TREES))):
         with pytest.raises(NotImplementedError, match=r"cannot run inside vmap.*Take the gradient outside"):
             torch.vmap(torch.func.grad(lambda s, w, rule=rule: loss(s, w, rule)))(scores, scores.sin())
+
+
+@pytest.mark.skipif(not native.available, reason="without kernels sums are plain torch")
+def test_what_torch_cannot_transform_is_said() -> None:
+    scores = torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(NotImplementedError, match=r"torch.func cannot differentiate.*Use torch.autograd.grad"):
+        torch.func.grad(lambda s: TREES.log_partition(s).sum())(scores)
 
 
 @pytest.mark.skipif(not native.available, reason="without kernels tensors stay where they are")

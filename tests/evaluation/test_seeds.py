@@ -46,7 +46,7 @@ def two_way_error(scores: np.ndarray) -> tuple[float, float]:
 
 def variance_of(runs: dict[int, Counts]) -> float:
     """By the width of an interval so narrow that Student's tails have no part in it: from the quartiles of a normal."""
-    found = seed_interval(runs, samples=40_000, level=0.5)
+    found = seed_interval(runs, samples=10_000, level=0.5)
     return ((found.high - found.low) / 2 / 0.6745) ** 2
 
 
@@ -54,8 +54,8 @@ def variance_of(runs: dict[int, Counts]) -> float:
 def test_is_the_analysis_of_variance_where_the_score_is_a_mean(skill: float, taste: float) -> None:
     generator = np.random.default_rng(1)
     likes = generator.normal(scale=taste, size=M)
-    runs = coins(np.clip(0.6 + likes + generator.normal(scale=skill, size=(40, 1)), 0, 1), 2)
-    assert variance_of(runs) == pytest.approx(sum(two_way_error(matrix(runs))), rel=0.08)
+    runs = coins(np.clip(0.6 + likes + generator.normal(scale=skill, size=(20, 1)), 0, 1), 2)
+    assert variance_of(runs) == pytest.approx(sum(two_way_error(matrix(runs))), rel=0.1)
 
 
 def test_seeds_that_agree_leave_the_bootstrap_over_sentences() -> None:
@@ -84,7 +84,7 @@ def test_sentences_that_are_alike_leave_students_interval_over_seeds() -> None:
     for runs in (flat(shares), Drawn.given(dict(enumerate(shares)), samples=40_000)):
         found = seed_interval(runs, samples=40_000)
         half = t.ppf(0.975, 4) * np.std(shares, ddof=1) / 5**0.5
-        assert (found.low, found.high) == pytest.approx((0.55 - half, 0.55 + half), abs=0.001)
+        assert (found.low, found.high) == pytest.approx((0.55 - half, 0.55 + half), abs=1e-4)
 
 
 def test_pairs_have_the_p_of_students_test() -> None:
@@ -93,7 +93,7 @@ def test_pairs_have_the_p_of_students_test() -> None:
     one, other = [0.50, 0.56, 0.53, 0.61, 0.55], [0.49, 0.52, 0.52, 0.55, 0.56]
     found = seed_bootstrap(flat(one), flat(other), samples=40_000)
     assert found.paired
-    assert found.p == pytest.approx(ttest_rel(one, other).pvalue, abs=0.01)
+    assert found.p == pytest.approx(ttest_rel(one, other).pvalue, abs=1e-4)
     apart = seed_bootstrap(flat(one), flat(other, first=9), samples=40_000)
     assert not apart.paired
     assert apart.p > found.p  # what the seeds have in common is not made use of
@@ -111,7 +111,7 @@ def test_a_single_run_is_taken_to_vary_as_the_others_do() -> None:
     shares = [0.50, 0.56, 0.53, 0.61, 0.55]
     found = seed_bootstrap(flat(shares), flat([0.4], first=9), samples=40_000)
     half = t.ppf(0.975, 4) * np.std(shares, ddof=1) * (1 / 5 + 1) ** 0.5
-    assert (found.low, found.high) == pytest.approx((0.15 - half, 0.15 + half), abs=0.003)
+    assert (found.low, found.high) == pytest.approx((0.15 - half, 0.15 + half), abs=1e-4)
     assert found.seeds == (5, 1)
 
 
@@ -152,7 +152,7 @@ def test_draws_equal_a_loop_and_chunks_change_nothing(monkeypatch: pytest.Monkey
 def test_finds_nothing_where_nothing_is(skill: float, taste: float) -> None:
     """Equal systems of three seeds are told apart about one time in twenty."""
     generator, found = np.random.default_rng(0), 0
-    for trial in range(150):
+    for trial in range(100):
         sides = [
             coins(
                 np.clip(0.6 + generator.normal(scale=taste, size=M) + generator.normal(scale=skill, size=(3, 1)), 0, 1),
@@ -161,7 +161,7 @@ def test_finds_nothing_where_nothing_is(skill: float, taste: float) -> None:
             for k in (2 * trial, 2 * trial + 1)
         ]
         found += seed_bootstrap(sides[0], sides[1], samples=200).p < 0.05
-    assert found / 150 <= 0.11
+    assert found / 100 <= 0.12
 
 
 def test_bad_arguments() -> None:

@@ -96,8 +96,26 @@ def test_seeds_are_taken_together(tmp_path: Path) -> None:
     ]  # fmt: skip
     found = said(*runs)
     assert found.title == "ste is best in domain: LF 95.62, 32.50 above pipeline, which is beyond chance."
-    assert found.notes[0].startswith("Means of 2 seeds.")
+    assert found.notes == ["Means of 2 seeds. Intervals and p account for the choice of seeds and of sentences."]
+    assert found.prose[0].startswith("Paired bootstrap over 2 seeds and 40 sentences: ste against pipeline")
+    assert found.pictures[0].caption.startswith("Lines: 95 % bootstrap intervals over seeds and 40 sentences.")
     assert "Rings: seeds" in found.pictures[0].caption
+
+
+def test_a_lead_that_other_seeds_may_not_have_is_no_verdict(tmp_path: Path) -> None:
+    """By sentences alone it would be beyond chance."""
+    rights = {"pipeline": (10, 10, 10), "ste": (40, 11, 12)}
+    found = said(*(run(tmp_path, name, n, seed=k) for name, some in rights.items() for k, n in enumerate(some)))
+    assert "may be chance" in found.title
+    assert "the interval includes 0." in found.prose[0]
+
+
+def test_systems_with_other_seeds_are_compared_all_the_same(tmp_path: Path) -> None:
+    runs = [run(tmp_path, "pipeline", 10 + k, seed=k) for k in range(3)] + [run(tmp_path, "ste", 38, seed=7)]
+    found = said(*runs)
+    assert found.title == "ste is best in domain: LF 97.50, 33.75 above pipeline, which is beyond chance."
+    assert found.prose[0].startswith("Paired bootstrap over 1 and 3 seeds and 40 sentences")
+    assert "some systems have more than others" in found.notes[0]
 
 
 @pytest.mark.parametrize("lacking", ["pipeline", "spigot"])

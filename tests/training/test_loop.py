@@ -175,6 +175,8 @@ def test_progress_survives_being_written() -> None:
     assert progress_from_dict(progress_to_dict(progress)) == progress
     assert progress_to_dict(Progress())["best"] is None
     assert progress_from_dict(progress_to_dict(Progress())) == Progress()
+    earlier = {name: value for name, value in progress_to_dict(progress).items() if name != "processor"}
+    assert progress_from_dict(earlier).processor is None  # not known, rather than nothing
 
 
 class Scripted(Development):

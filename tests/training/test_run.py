@@ -122,6 +122,21 @@ def test_an_interrupted_run_ends_like_one_that_was_not(data: Path, tmp_path: Pat
         assert finished(out) == expected
 
 
+def test_processor_time_adds_up_over_interruptions(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that ticks once a step, wherever it starts."""
+    chosen, out = config(data, "neurboparser", training__save_seconds=0.0), tmp_path / "cut"
+    monkeypatch.setattr("spigot.training.run.time.process_time", itertools.count(100).__next__)
+    running = train(chosen, out)
+    assert len(list(itertools.islice(running, 3))) == 3
+    running.close()
+    assert read_tensors(out / checkpoint.STATE)[1]["processor"] == 3
+    monkeypatch.setattr("spigot.training.run.time.process_time", itertools.count(7).__next__)
+    rest = len(list(resume(out)))
+    assert read_tensors(out / checkpoint.STATE)[1]["processor"] == 3 + rest
+    last = json.loads((out / checkpoint.TIMES).read_text().splitlines()[-1])
+    assert last["processor"] == 3 + rest
+
+
 def test_steps_since_the_last_save_are_taken_again(data: Path, tmp_path: Path) -> None:
     chosen = config(data, "neurboparser", training__save_seconds=1000.0)
     total = len(list(train(chosen, tmp_path / "whole")))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from rich.text import Text
 
-    from spigot.tables import Table
+    from spigot.tables import Cell, Table
 
 _Item = TypeVar("_Item")
 _WIDEST = 1000  # of a table, in characters
@@ -162,14 +162,17 @@ def show_table(table: "Table") -> None:
     def shown(text: str) -> str:
         return escape(printable(text))
 
+    def number(cell: "Cell") -> str:
+        return f"[bold]{shown(cell.text)}[/bold]" if cell.best else shown(cell.text)
+
     rows = []
     for row in table.rows:
         if not table.stacked:
-            rows.append([shown(row.name), *(shown(f"{cell.text} {cell.detail}".strip()) for cell in row.cells)])
+            rows.append([shown(row.name), *(f"{number(cell)} {shown(cell.detail)}".strip() for cell in row.cells)])
             continue
         # Below their numbers, an interval below its difference: a terminal is narrow.
         details = [cell.detail.removesuffix(")").split(" (") if cell.detail else [] for cell in row.cells]
-        rows.append([shown(row.name), *(shown(cell.text) for cell in row.cells)])
+        rows.append([shown(row.name), *map(number, row.cells)])
         for k in range(max(map(len, details), default=0)):
             rows.append(["", *(shown(pieces[k]) if k < len(pieces) else "" for pieces in details)])
     print_table(printable(table.title), [shown(column) for column in table.columns], rows)

@@ -84,7 +84,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, as_json: bool) -> No
     """From finished runs to a table, a report, and what to try next."""
     from spigot.experiments.study.arms import reported
     from spigot.experiments.study.record import read_record, summary
-    from spigot.report.study_page import study_record
+    from spigot.report.study_page import study_plain
     from spigot.report.study_results import study_results
     from spigot.report.study_tables import study_tables
 
@@ -103,7 +103,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, as_json: bool) -> No
     finally:  # whatever becomes of the report, the results are there
         if as_json:
             about = {"folder": planner.out, "report": report, **summary(known, record, {})}
-            print_json({**about, "results": None if results is None else study_record(results)})
+            print_json({**about, "results": None if results is None else study_plain(results)})
     if report is not None:
         say(f"The report is in {report.resolve()}")
         _say_next(finished, runs)

@@ -13,10 +13,10 @@ from spigot.cli.console import AsJson, Flag, cores, counted, print_json, print_t
 from spigot.cli.options import options_of
 
 if TYPE_CHECKING:
+    from spigot.experiments.cluster import RayTeam
     from spigot.experiments.study.arms import TuningRow
     from spigot.experiments.study.plan import Planner
     from spigot.experiments.study.progress import Progress
-    from spigot.experiments.study.runner import Team
 
 REPORT, MARKDOWN, TUNING = "study.html", "study.md", "tuning.csv"
 
@@ -57,7 +57,7 @@ def study(
     seeds
         Other seeds than those of the file: --seeds 0,1,2. More seeds later add to the study.
     processes
-        How many trainings to run at a time; by default as many as there are cores for.
+        How many trainings to run at a time; by default as many as there are cores for, here or on the cluster.
     threads
         How many threads each of them may use.
     on
@@ -159,11 +159,11 @@ def conduct(
 
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1.")
+    team = _team(on, threads)
     if processes is None:
-        processes = max(1, cores() // threads)
+        processes = max(1, cores() // threads if team is None else team.places)
     if processes < 1:
         raise ValueError(f"processes is {processes}; it must be at least 1.")
-    team = _team(on, threads)
     say(announcement(planner, survey(planner, processes), processes))
     looks = run_study(planner, processes=processes, threads=threads, team=team)
     known = shown(looks, planner.size, processes)
@@ -176,7 +176,7 @@ def conduct(
     return known
 
 
-def _team(on: str | None, threads: int) -> "Team | None":
+def _team(on: str | None, threads: int) -> "RayTeam | None":
     if on is None:
         return None
     from spigot.experiments.cluster import ray_workers
@@ -234,7 +234,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json
     from spigot.experiments.study.arms import reported, tuning_rows, write_tuning
     from spigot.experiments.study.record import read_record, summary
     from spigot.report.page import render, write
-    from spigot.report.study_page import study_markdown, study_page, study_record
+    from spigot.report.study_page import study_markdown, study_page, study_plain
     from spigot.report.study_results import study_results
     from spigot.report.study_tables import study_tables
     from spigot.training.checkpoint import write_text
@@ -247,7 +247,7 @@ def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json
             results = study_results(found, tests=tests and bool(record.tests))
     if as_json:
         chosen = {f"{row.system},{row.point}".strip(","): dict(row.values) for row in rows if row.chosen}
-        plain = None if results is None else study_record(results)
+        plain = None if results is None else study_plain(results)
         print_json({"folder": planner.out, **summary(known, record, chosen), "results": plain})
     else:
         if rows:

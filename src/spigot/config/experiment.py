@@ -44,6 +44,8 @@ class Training(Values):
             each time.
         end_weight: Weight of the last stage's loss, against 1 - end_weight for the others (§2.3); all count fully if
             absent.
+        reduction: Whether what comes back to structures is the gradient of the sum of a batch's losses, or of their
+            mean. Parameters get that of the sum in both, so that clipping and learning rates mean the same.
         warm_up: Epochs before gradients may pass the wires.
         tests: Whether the test sets are read and scored when the training ends; `spigot evaluate RUN --tests` does it
             later if not.
@@ -60,6 +62,7 @@ class Training(Values):
     patience: Count = 5
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     end_weight: Annotated[float, Field(gt=0, lt=1)] | None = None
+    reduction: Literal["sum", "mean"] = "sum"
     warm_up: Count = 0
     tests: bool = True
     save_seconds: Annotated[float, Field(ge=0)] = 60.0

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from spigot.evaluation.counts import Counts, Measure, ratio
 from spigot.evaluation.significance import check_resampling, check_same_sentences, middle, resamples
@@ -357,11 +358,11 @@ def _sentence_part(sides: Sequence[tuple[Drawn, float]]) -> NDArray[np.float64]:
 def _seed_part(
     spread: float, seeds: int, samples: int, start: tuple[int, int], among: float = 0.0
 ) -> NDArray[np.float64]:
-    """How far a mean over seeds moves: its standard error times draws from Student's distribution."""
+    """How far a mean over seeds moves: its standard error times values of Student's distribution, evenly drawn."""
     if seeds < 2:
         return np.zeros(samples)
-    error = spread * np.sqrt(1 / seeds + among)
-    return error * np.random.default_rng(start).standard_t(seeds - 1, size=samples)
+    shares = (np.random.default_rng(start).permutation(samples) + 0.5) / samples
+    return spread * np.sqrt(1 / seeds + among) * stdtrit(seeds - 1, shares)
 
 
 def _seed_parts(one: Drawn, other: Drawn, seed: int) -> NDArray[np.float64]:

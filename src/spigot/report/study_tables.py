@@ -124,7 +124,8 @@ def _score_table(results: Results, stage: str, point: Point) -> Table | None:
     known = [k for k in range(len(columns)) if any(row[k] for _, row in found)]
     if not known:
         return None
-    best = [max((f"{100 * row[k].mean:.2f}" for _, row in found if row[k]), key=float) for k in known]
+    means = [[each.mean for _, row in found if (each := row[k]) is not None] for k in known]
+    best = [f"{100 * max(column):.2f}" for column in means]
     rows = []
     for system, row in found:
         cells = [_mean_cell(row[k], best[at] if len(found) > 1 else "") for at, k in enumerate(known)]
@@ -133,7 +134,7 @@ def _score_table(results: Results, stage: str, point: Point) -> Table | None:
     heads = [f"{PARTS.get(columns[k][0], columns[k][0])} {columns[k][1]}" for k in known]
     title = f"{stage}, {point_name(point)}" if point else stage
     note = " ".join(_reading(results, stage, point, [system for system, _ in found], rows))
-    return Table(["", *heads, "n"], rows, title, note)
+    return Table(["", *heads, "n"], rows, title, note, stacked=True)
 
 
 def _mean_cell(scores: Scores | None, best: str = "") -> Cell:

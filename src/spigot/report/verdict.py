@@ -3,18 +3,15 @@
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 from spigot.annotations import Measure
-from spigot.evaluation import Comparison, Counts, bootstrap, interval
+from spigot.evaluation import Counts, SeedComparison, SeedInterval, seed_bootstrap, seed_interval
 from spigot.report.dot_chart import Dot, dot_chart
 from spigot.report.material import Contender, Experiment, Run
 from spigot.report.page import Picture, Section
-from spigot.report.results import PARTS, SAMPLES, kept_counts, score
+from spigot.report.results import SAMPLES, kept_counts, place, score
 
-_DRAWS = 10_000  # as `spigot compare` draws, so that both say the same
-_PLACES = {"dev": "on the development data", "test": "on the test set"}
+_DRAWS = 10_000  # as `spigot compare` and studies draw, so that all say the same
 
 
 @dataclass(frozen=True)
@@ -84,14 +81,13 @@ def _ranked(experiment: Experiment, part: str, measure: Measure) -> list[Standin
 
 
 def _alone(only: Standing, part: str, measure: Measure) -> list[str]:
-    headline = f"{only.contender.name} scored {measure.name} {100 * only.mean:.2f} {_place(part)}."
-    counts = _pooled(only.contender.runs, part, measure)
-    if counts is None:
+    headline = f"{only.contender.name} scored {measure.name} {100 * only.mean:.2f} {place(part)}."
+    around = _interval(only.contender, part, measure, _DRAWS)
+    if around is None:
         return [headline, _unknown(only.contender.first, part)]
-    around = interval(counts, samples=_DRAWS)
     evidence = (
-        f"The 95\u00a0% interval, by the bootstrap over {len(counts):,} sentences, is {100 * around.low:.1f} to "
-        f"{100 * around.high:.1f}."
+        f"The 95\u00a0% interval, by the bootstrap over {_drawn((around.seeds,), around.sentences)}, is "
+        f"{100 * around.low:.1f} to {100 * around.high:.1f}."
     )
     return [headline, f"{evidence} There is nothing to compare it with: name further runs to see which is better."]
 
@@ -99,18 +95,16 @@ def _alone(only: Standing, part: str, measure: Measure) -> list[str]:
 def _compared(experiment: Experiment, ranked: Sequence[Standing], part: str, measure: Measure) -> list[str]:
     best, second = ranked[:2]
     value, other = (f"{100 * standing.mean:.2f}" for standing in (best, second))
-    names, place = (best.contender.name, second.contender.name), _place(part)
+    names, where = (best.contender.name, second.contender.name), place(part)
     if value == other:
         level = [standing.contender.name for standing in ranked if f"{100 * standing.mean:.2f}" == value]
-        return [f"{_listed(level)} are level {place}: {measure.name} {value}."]
+        return [f"{_listed(level)} are level {where}: {measure.name} {value}."]
     found = _difference(best, second, part, measure)
-    start = f"{names[0]} is best {place}: {measure.name} {value}"
+    start = f"{names[0]} is best {where}: {measure.name} {value}"
     if found is None:
         lead = f"{100 * (best.mean - second.mean):.2f}"
-        missing = (
-            run for each in (best, second) for run in each.contender.runs if _pooled([run], part, measure) is None
-        )
-        run = next(missing, None)
+        missing = (run for each in (best, second) for run in _judged(each.contender, part))
+        run = next((run for run in missing if _counts(run, part, measure) is None), None)
         why = "They were not judged by the same sentences." if run is None else _unknown(run, part)
         return [f"{start}, {lead} above {names[1]}; whether by chance is not known.", why]
     lead = f"{100 * found.difference:.2f}"
@@ -119,8 +113,8 @@ def _compared(experiment: Experiment, ranked: Sequence[Standing], part: str, mea
     else:
         headline = f"{start}, but its lead of {lead} over {names[1]} may be chance."
     evidence = (
-        f"Paired bootstrap over {_sentences(best, part)}: {_against(best, second, found, measure)}; the interval "
-        f"{'leaves out' if found.low > 0 else 'includes'} 0."
+        f"Paired bootstrap over {_drawn(found.seeds, found.sentences)}: {_against(best, second, found, measure)}; "
+        f"the interval {'leaves out' if found.low > 0 else 'includes'} 0."
     )
     return [headline, " ".join([evidence, *_baseline(experiment, ranked, part, measure)])]
 
@@ -134,7 +128,7 @@ def _baseline(experiment: Experiment, ranked: Sequence[Standing], part: str, mea
         yield f"Against the baseline, {_against(ranked[0], base, found, measure)}: {sure}."
 
 
-def _against(one: Standing, other: Standing, found: Comparison, measure: Measure) -> str:
+def _against(one: Standing, other: Standing, found: SeedComparison, measure: Measure) -> str:
     low, high = (f"{100 * value:+.2f}".replace("-", "−") for value in (found.low, found.high))
     return (
         f"{one.contender.name} against {other.contender.name}, {measure.name} difference "
@@ -142,41 +136,51 @@ def _against(one: Standing, other: Standing, found: Comparison, measure: Measure
     ).replace(" -", " −")
 
 
-def _difference(one: Standing, other: Standing, part: str, measure: Measure) -> Comparison | None:
-    """How much better one system is: over the seeds that both have, or else their first runs."""
-    seeds = {run.config.seed for run in one.contender.runs} & {run.config.seed for run in other.contender.runs}
-    sides = [
-        [run for run in standing.contender.runs if run.config.seed in seeds] if seeds else [standing.contender.first]
-        for standing in (one, other)
-    ]
-    if len(sides[0]) != len(sides[1]):
-        sides = [[standing.contender.first] for standing in (one, other)]
-    counts = [_pooled(side, part, measure) for side in sides]
-    if counts[0] is None or counts[1] is None:
+def _difference(one: Standing, other: Standing, part: str, measure: Measure) -> SeedComparison | None:
+    """How much better one system is, over all seeds and the sentences that both were judged by."""
+    sides = [_by_seed(standing.contender, part, measure) for standing in (one, other)]
+    if not sides[0] or not sides[1]:
         return None
     try:
-        return bootstrap(counts[0], counts[1], samples=_DRAWS)
+        return seed_bootstrap(sides[0], sides[1], samples=_DRAWS)
     except ValueError:  # judged by other sentences
         return None
 
 
-def _pooled(runs: Sequence[Run], part: str, measure: Measure) -> Counts | None:
-    """The counts of all runs together; `None` if any did not keep its sentences."""
-    judged = [run for run in runs if part in run.scores]
-    counts = [
-        kept_counts(run, part, run.judges[0], measure, score(run, part, run.judges[0], measure)) for run in judged
-    ]
-    known = [each for each in counts if each is not None]
-    if not known or len(known) < len(counts) or len({len(each) for each in known}) > 1:
+def _interval(contender: Contender, part: str, measure: Measure, samples: int) -> SeedInterval | None:
+    """How sure the mean of a system is; `None` if any run did not keep its sentences."""
+    counts = _by_seed(contender, part, measure)
+    try:
+        return seed_interval(counts, samples=samples) if counts else None
+    except ValueError:  # its runs were judged by different sentences
         return None
-    return reduce(add, known)
+
+
+def _by_seed(contender: Contender, part: str, measure: Measure) -> dict[int, Counts]:
+    """The counts of each run of a system; none if any did not keep its sentences."""
+    found = {run.config.seed: _counts(run, part, measure) for run in _judged(contender, part)}
+    known = {seed: counts for seed, counts in found.items() if counts is not None}
+    return known if len(known) == len(found) else {}
+
+
+def _judged(contender: Contender, part: str) -> list[Run]:
+    return [run for run in contender.runs if part in run.scores]
+
+
+def _counts(run: Run, part: str, measure: Measure) -> Counts | None:
+    return kept_counts(run, part, run.judges[0], measure, score(run, part, run.judges[0], measure))
+
+
+def _drawn(seeds: Sequence[int], sentences: int) -> str:
+    """What was drawn, in words."""
+    several = f"{' and '.join(str(number) for number in dict.fromkeys(seeds))} seeds and " if max(seeds) > 1 else ""
+    return f"{several}{sentences:,} sentences"
 
 
 def _picture(ranked: Sequence[Standing], part: str, measure: Measure) -> Picture:
     dots = []
     for standing in sorted(ranked, key=lambda standing: standing.contender.series):  # as in the tables
-        counts = _pooled(standing.contender.runs, part, measure)
-        around = None if counts is None else interval(counts, samples=SAMPLES)
+        around = _interval(standing.contender, part, measure, SAMPLES)
         dots.append(
             Dot(
                 standing.contender.name,
@@ -187,12 +191,13 @@ def _picture(ranked: Sequence[Standing], part: str, measure: Measure) -> Picture
                 tuple(100 * value for value in standing.values),
             )
         )
-    title = f"{measure.name} {_place(part)}"
+    title = f"{measure.name} {place(part)}"
     judged = _sentences(ranked[0], part)
     known = any(dot.low is not None for dot in dots)
     several = any(len(dot.each) > 1 for dot in dots)
     lines = "; lines are 95 % intervals" if known else ""
-    caption = f"{title}, {judged}." if not known else f"Lines: 95 % bootstrap intervals over {judged}."
+    drawn = f"seeds and {judged}" if several else judged
+    caption = f"{title}, {judged}." if not known else f"Lines: 95 % bootstrap intervals over {drawn}."
     caption += " Rings: seeds; the dot is their mean." if several else ""
     return Picture(
         dot_chart(dots, title=f"{title[0].upper()}{title[1:]}", x_label=f"{measure.name}, per cent{lines}"), caption
@@ -205,9 +210,12 @@ def _caveats(experiment: Experiment) -> Iterator[str]:
         several = "Each system was trained once; another seed moves its numbers too."
         yield several if len(runs) > 1 else "It was trained once; another seed moves its numbers too."
     elif len(set(runs)) == 1:
-        yield f"Means of {runs[0]} seeds. The intervals are over sentences, with the seeds taken together."
+        yield f"Means of {runs[0]} seeds. Intervals and p account for the choice of seeds and of sentences."
     else:
-        yield "Means over seeds, of which some systems have more than others; differences are over shared seeds."
+        yield (
+            "Means over seeds, of which some systems have more than others. Intervals and p account for the choice of "
+            "seeds and of sentences; systems with other seeds are not paired."
+        )
 
 
 def _unknown(run: Run, part: str) -> str:
@@ -220,12 +228,6 @@ def _unknown(run: Run, part: str) -> str:
 def _sentences(standing: Standing, part: str) -> str:
     gold = standing.contender.first.gold(part)
     return f"{len(gold):,} sentences" if gold else "sentences"
-
-
-def _place(part: str) -> str:
-    if part in _PLACES:
-        return _PLACES[part]
-    return PARTS.get(part, f"on {part}")
 
 
 def _listed(names: Sequence[str]) -> str:

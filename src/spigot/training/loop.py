@@ -195,7 +195,12 @@ class Trainer:
         return sorted(order[: max(1, round(share * size))].tolist())
 
     def _update(self, phase: Phase, task: str, group: Sequence[int]) -> float:
-        """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes."""
+        """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes.
+
+        To show what a mean does, the loss is divided by their number, and the gradients of all parameters are
+        multiplied by it: what differs is what estimators make of a smaller gradient.
+        """
+        divisor = len(group) if self.config.training.reduction == "mean" else 1
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
         mine, value, model = share(group), 0.0, self.parser.model
@@ -208,11 +213,11 @@ class Trainer:
             loss = model.loss(batch.to(model.device), task, through=through).sum() * self._weight(phase, task)
             value = float(loss.detach())
             if math.isfinite(value):
-                loss.backward()
+                (loss / divisor if divisor > 1 else loss).backward()
         value = total(value)
         self._check_finite(value, f"{task} loss", phase)
         for name in model.updated(task):
-            self._check_finite(self.optimisers[name].step(), f"gradient of {name}", phase)
+            self._check_finite(self.optimisers[name].step(divisor), f"gradient of {name}", phase)
         mean_memory(model.memory())
         return value
 
