@@ -333,3 +333,28 @@ _MOOD = {"annotation": "label", "reads": {"stage": "syntax", "as": "roles", "est
 def test_stages_that_would_not_do_what_they_say_are_refused(tables: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make_config(tables)
+
+
+# Some of the stages alone
+
+
+def test_only_keeps_some_stages():
+    whole, alone = make_config({"syntax": {"mlp": 7}}), make_config({"syntax": {"mlp": 7}, "only": "syntax"})
+    assert list(alone.stages) == ["syntax"]
+    assert alone.stages["syntax"] == whole.stages["syntax"]
+    assert alone.system == "trees"
+    assert list(make_config({"only": ["syntax", "semantics"]}).stages) == ["syntax", "semantics"]
+    assert make_config(alone.model_dump(mode="json")) == alone  # as its run folder says it
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("syntaxe", "only names 'syntaxe', which is no stage; those are syntax, semantics"),
+        (3, "only is 3; it must name stages"),
+        (["semantics"], "only leaves out syntax, which semantics reads; name it too"),
+    ],
+)
+def test_only_names_stages(only, message):
+    with pytest.raises(ValueError, match=message):
+        make_config({"only": only})

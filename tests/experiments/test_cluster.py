@@ -21,7 +21,9 @@ from spigot.experiments.study.runner import run_study
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'torch-spigot[ray]'"
 )
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
+)
 
 # The words, files and signals of `spigot train`, without a network. Files beside the runs say what happens; two at a
 # time on one run are an error.
@@ -166,7 +168,9 @@ def test_without_ray_it_says_what_to_install(monkeypatch, lacking):
     if lacking == "grpc" and importlib.util.find_spec("ray") is None:
         pytest.skip("needs Ray: pip install 'torch-spigot[ray]'")
     monkeypatch.setitem(sys.modules, lacking, None)
-    with pytest.raises(ModuleNotFoundError, match=r"--on needs Ray; install it with: pip install 'torch-spigot\[ray\]'"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"--on needs Ray; install it with: pip install 'torch-spigot\[ray\]'"
+    ):
         ray_workers("ray://nowhere:10001", threads=1)
 
 

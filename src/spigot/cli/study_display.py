@@ -107,6 +107,8 @@ def table(
     failed = [progress for progress in rows if progress.status == "failed"]
     if height is not None and len(rows) + len(failed) + 3 > height:
         rows = [progress for progress in rows if progress.status == "running"]
+    room = len(failed) if height is None else max(1, height - len(rows) - 4)
+    more = [Text(f"  and {len(failed) - room} more failed", style="red")] if len(failed) > room else []
     several = len({progress.trial.seed for progress in known}) > 1
     narrow = width < _NARROW
     dropped = () if width >= _WIDE else ("done", "loss", "best on dev") if narrow else ("done", "loss")
@@ -121,7 +123,8 @@ def table(
     ]
     for row in cells:
         grid.add_row(*(cell for name, cell in zip(_COLUMNS, row, strict=True) if name not in dropped))
-    return Group(grid, *(Text(f"✗ {progress.trial.name}: {progress.reason}", style="red") for progress in failed))
+    why = [Text(f"✗ {progress.trial.name}: {progress.reason}", style="red") for progress in failed[:room]]
+    return Group(grid, *why, *more)
 
 
 def _cells(progress: Progress, *, whole_name: bool, named_losses: bool) -> "list[RenderableType]":
@@ -201,6 +204,7 @@ class Lines:
     def __init__(self, size: int, processes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._size, self._processes, self._clock = size, processes, clock
         self._seen: dict[str, str] = {}
+        self._attempts: dict[str, int] = {}
         self._said = clock()
 
     def news(self, known: Sequence[Progress]) -> list[str]:
@@ -211,9 +215,11 @@ class Lines:
             name, before = progress.trial.name, self._seen.get(progress.trial.name)
             saves = progress.status == "running" and progress.is_stopping
             self._seen[name] = state = "saving" if saves else progress.status
-            if state == "waiting" and before == "running":
-                found.append(f"{name}: failed, and is tried again. {progress.reason}")
-            if state in (before, "waiting"):
+            again = progress.attempts > self._attempts.get(name, 0) > 0
+            self._attempts[name] = progress.attempts
+            if again:  # it may have failed and been started between two looks
+                found.append(f"{name}: failed, and is tried again. {progress.setback}")
+            if again or state in (before, "waiting"):
                 continue
             if saves:
                 found.append(f"{name}: saves its state, unless it is interrupted again")

@@ -36,7 +36,7 @@ def finals(planner: Planner, known: dict[str, Progress]) -> dict[str, object]:
     return {t.name: t.config.value("estimator.eta") for t in planner.trials(known) if t.role == "final"}
 
 
-# ---------------------------------------------------------------------------------------------- systems, points, seeds
+# ----------------------------------------------------------------------------------------------- systems, points, seeds
 
 
 def test_seeds_come_first_then_points_then_systems():
@@ -77,12 +77,7 @@ def test_every_combination_that_varies_is_a_point():
 
 
 def test_numbers_say_where_points_stand():
-    points = {
-        "250": {},
-        "1,000": {"settings": {"training.epochs": 1}},
-        "all": {"x": 9.0, "settings": {"syntax.mlp": 1}},
-    }
-    del points["1,000"]
+    points = {"250": {}, "all": {"x": 9.0, "settings": {"syntax.mlp": 1}}}
     assert [point.x for point in planned(OUT, points=points).points.values()] == [250.0, 9.0]
 
 
@@ -105,7 +100,7 @@ def test_settings_that_would_undo_the_study(overrides, message):
 
 
 def test_what_varies_cannot_be_fixed():
-    with pytest.raises(ValueError, match="syntax.mlp varies from point to point; leave out --syntax.mlp"):
+    with pytest.raises(ValueError, match=r"syntax\.mlp varies from point to point; leave out --syntax\.mlp"):
         planned(OUT, overrides={"syntax.mlp": 3}, vary={"syntax.mlp": [1, 2]})
 
 
@@ -129,11 +124,11 @@ def test_also_those_that_are_trained_later():
     points = {"good": {}, "bad": {"settings": {"training.epochs": 0}}}
     planner = planned(OUT, systems={"ste": ETAS}, points=points, tune={"point": "good"})
     assert len(planner.trials({})) == 3
-    with pytest.raises(ValueError, match="points.bad.settings: training.epochs"):
+    with pytest.raises(ValueError, match=r"points\.bad\.settings: training\.epochs"):
         planner.check()
 
 
-# ------------------------------------------------------------------------------------------------ what others start from
+# ---------------------------------------------------------------------------------------------- what others start from
 
 
 def test_a_shared_training_is_there_once_for_each_seed():
@@ -203,7 +198,7 @@ def test_references_that_lead_nowhere(start, message):
             planned(OUT, shared=PARSER, systems=systems).trials({})
 
 
-# ---------------------------------------------------------------------------------------------------------------- tuning
+# ------------------------------------------------------------------------------------------------ tuning
 
 
 def test_the_best_dev_score_is_taken():
@@ -297,9 +292,9 @@ def test_a_search_that_learns_looks_no_further_than_it_must(monkeypatch):
     assert unseen(again.study.systems["ste"].tune, [{"estimator.eta": 2.0}], 0) == {"estimator.eta": 5.0}
 
 
-# ----------------------------------------------------------------------------------------------------------------- names
+# ------------------------------------------------------------------------------------------------ names
 
-texts_of = st.one_of(st.text("a+,=/ é", max_size=4), st.text("ab", min_size=100, max_size=130))
+texts_of = st.one_of(st.text("a+,=/ é", max_size=4), st.sampled_from(["a" * 100, "a" * 130, "a" * 129 + "b"]))
 
 
 @given(

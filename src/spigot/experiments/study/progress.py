@@ -28,6 +28,7 @@ class Progress:
         reason: Why it failed, in one sentence.
         seconds: How long it has been trained, over all attempts.
         attempts: How often it was started by this command.
+        setback: Why it failed when it was started before, and is tried again.
         phase: The part of the training it is in; empty while the corpus is read.
         epoch: The epoch of that part, from 1.
         epochs: How many epochs that part has.
@@ -61,6 +62,7 @@ class Progress:
     before: float = 0.0
     earlier: float = 0.0
     is_stopping: bool = False
+    setback: str = ""
 
     @property
     def place(self) -> str:

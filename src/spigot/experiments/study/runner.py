@@ -255,7 +255,7 @@ def _settle(progress: Progress, retries: int) -> None:
     if progress.status == "finished":
         progress.share = 1.0
     elif progress.status == "failed" and progress.attempts <= retries:
-        progress.status = "waiting"
+        progress.status, progress.setback = "waiting", progress.reason
 
 
 def _give_up(known: Sequence[Progress]) -> None:
