@@ -176,8 +176,8 @@ def _print_built(built: "Built", *, as_json: bool) -> None:
         for name, part in built.parts.items()
     ]
     print_table(f"{built.corpus} ({built.licence})", ["", "sentences", "words", "arcs"], rows)
-    if said := [f"{what} {number:,}" for what, number in built.counts.items()]:
-        print(f"Beside that: {', '.join(said)}.")
+    if said := [f"{what}: {number:,}" for what, number in built.counts.items()]:
+        print("; ".join(said))
     where = "was there already, the same, in" if built.unchanged else "is in"
     say(f"{built.corpus} {where} {built.folder}")
     say(f"For the configurations: export SPIGOT_DATA={built.folder.parent.resolve()}")

@@ -119,7 +119,7 @@ def check_run(folder: Path, trial: Trial) -> None:
     before, after = read_config(run), trial.config
     # The folder may have been moved, or be named from another place: only its own name counts.
     starts = [name for name in (before.by_name() | after.by_name()) if re.search(r"(^|\.)start$", name)]
-    found = difference(before, after, but=["name", "training.tests", *starts])
+    found = difference(before, after, but=["name", "data.obtain", "training.tests", *starts])
     for name in starts:
         then, now = (str(config.by_name().get(name) or "") for config in (before, after))
         if Path(then).name != Path(now).name:
