@@ -3,8 +3,12 @@
 import importlib.util
 import json
 import os
+import secrets
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,7 +17,7 @@ import pytest
 from spigot.experiments import cluster
 from spigot.experiments.children import Children
 from spigot.experiments.cluster import ray_workers
-from spigot.experiments.processes import is_locked
+from spigot.experiments.processes import LocalProcess, is_locked, lock
 from spigot.experiments.study.file import make_study
 from spigot.experiments.study.plan import Planner
 from spigot.experiments.study.runner import run_study
@@ -21,9 +25,13 @@ from spigot.experiments.study.runner import run_study
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'torch-spigot[ray]'"
 )
+<<<<<<< HEAD
 pytestmark = pytest.mark.filterwarnings(
     "ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
 )
+=======
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all of them
+>>>>>>> cluster
 
 # The words, files and signals of `spigot train`, without a network. Files beside the runs say what happens; two at a
 # time on one run are an error.
@@ -62,11 +70,42 @@ end(0)
 
 
 @pytest.fixture(scope="module")
-def team(tmp_path_factory):
-    """Ray on this machine, and what trains there."""
+def address():
+    """A cluster of this machine alone, in processes that end with the tests."""
+    folder = Path(tempfile.mkdtemp(prefix="ray"))  # sockets are in there, and their names must be short
+    current, said = folder / "ray_current_cluster", folder / "said"
+    options = ["--port=0", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=100000000"]
+    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", *options]
+    head = None
+    try:
+        with pytest.MonkeyPatch.context() as patch, said.open("wb") as file:
+            # Whoever can reach a cluster can run code on it: this one is for these tests alone.
+            patch.setenv("RAY_AUTH_MODE", "token")
+            patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+            for _ in range(2):  # Ray gives itself half a minute, and a busy machine may take longer
+                head = subprocess.Popen(
+                    [*command, f"--temp-dir={folder}", "--disable-usage-stats"], stdout=file, stderr=subprocess.STDOUT
+                )
+                while head.poll() is None and not current.exists():
+                    time.sleep(0.1)
+                if head.poll() is None:
+                    break
+            else:
+                pytest.skip(f"Ray does not start on this machine: {said.read_text().strip().splitlines()[-1]}")
+            yield current.read_text(encoding="ascii").strip()
+    finally:
+        if head is not None:
+            head.terminate()
+            head.wait(120)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def team(address, tmp_path_factory):
+    """What trains there."""
     script = tmp_path_factory.mktemp("trainer") / "trainer.py"
     script.write_text(TRAINER, encoding="utf-8")
-    yield ray_workers("ray", threads=1, command=[sys.executable, "-I", "-S", str(script)])
+    yield ray_workers(address, threads=1, command=[sys.executable, "-I", "-S", str(script)])
     __import__("ray").shutdown()
 
 
@@ -84,20 +123,17 @@ def calls(run):
 
 
 @needs_ray
+@pytest.mark.slow
 def test_as_with_processes_and_what_fails_is_tried_again(team, tmp_path):
     there, here = tmp_path / "there", tmp_path / "here"
     for out in (there, here):
         out.mkdir()
         (out / "ste-1.fails").touch()
-    reasons = set()
-    for known in run_study(planner(there), processes=2, team=team):
-        reasons |= {p.reason for p in known}
-    on_ray = outcome(known)
-    for known in run_study(planner(here), processes=2, team=lambda out: Children(out, command=team.command)):
-        pass
-    assert on_ray == outcome(known)
+    on_ray = outcome(list(run_study(planner(there), processes=2, team=team))[-1])
+    looks = run_study(planner(here), processes=2, team=lambda out: Children(out, command=team.command))
+    assert on_ray == outcome(list(looks)[-1])
     assert on_ray[2] == ("ste-1", "finished", 71.0, 2)
-    assert "The loss is nan." in reasons
+    assert "The loss is nan." in (there / "ste-1.log").read_text()
     assert not list(there.glob("*/alive"))
     assert not (there / ".cluster").exists()
     assert (there / "spigot-0.log").exists()
@@ -106,6 +142,7 @@ def test_as_with_processes_and_what_fails_is_tried_again(team, tmp_path):
 
 
 @needs_ray
+@pytest.mark.slow
 def test_interrupted_it_saves_and_the_same_command_goes_on(team, tmp_path):
     (tmp_path / "spigot-0.waits").touch()
     study = planner(tmp_path)
@@ -122,16 +159,16 @@ def test_interrupted_it_saves_and_the_same_command_goes_on(team, tmp_path):
     assert (tmp_path / "spigot-0/state").read_text() == "half"
     assert not list(tmp_path.glob("*/alive"))
     (tmp_path / "spigot-0.waits").unlink()
-    for known in run_study(planner(tmp_path), processes=2, team=team):
-        pass
+    known = list(run_study(planner(tmp_path), processes=2, team=team))[-1]
     assert {p.status for p in known} == {"finished"}
     assert calls(tmp_path / "spigot-0") == [str(tmp_path / "spigot-0.toml"), "--resume"]
 
 
 @needs_ray
+@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_nothing_and_trains_nothing_twice(team, tmp_path):
     (tmp_path / "ste-0.waits").touch()
-    killed, reasons = [], set()
+    known, killed, reasons = [], [], set()
     for known in run_study(planner(tmp_path), processes=1, team=team):
         ready = tmp_path / "ste-0/ready"
         if not killed and ready.exists() and ready.read_text().endswith(" "):
@@ -149,6 +186,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_trains_nothing_twice(team, tm
 
 
 @needs_ray
+@pytest.mark.slow
 def test_a_machine_that_does_not_see_the_folder(team, tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "write_text", lambda path, text: Path(path).write_text("another"))
     with pytest.raises(ValueError, match=r"does not see .*; the folder of a study must be the same one"):
@@ -157,6 +195,7 @@ def test_a_machine_that_does_not_see_the_folder(team, tmp_path, monkeypatch):
 
 
 @needs_ray
+@pytest.mark.slow
 def test_more_threads_than_any_machine_has(team):
     with pytest.raises(ValueError, match=r"threads is 100000, and no machine of the cluster has more than \d+ cores"):
         ray_workers("ray", threads=100_000)
@@ -174,34 +213,66 @@ def test_without_ray_it_says_what_to_install(monkeypatch, lacking):
         ray_workers("ray://nowhere:10001", threads=1)
 
 
-class Dead(Exception):
-    """What a stand-in for Ray raises where a worker has died."""
+class FakeRay:
+    """Ray, as far as it is needed to lose a worker."""
 
+    class exceptions:  # as Ray calls it
+        RayError = RayActorError = RuntimeError
 
-class Ray:
-    """A cluster whose one worker has died."""
-
-    class exceptions:  # noqa: N801  # as Ray calls it
-        RayError = RayActorError = Dead
+    def __init__(self, said):
+        self.said, self.killed = said, []
 
     def wait(self, refs, timeout):
         return refs, []
 
     def get(self, ref):
-        raise Dead("The actor died.\nThe actor is dead because its node has died.")
+        raise RuntimeError(f"The actor died unexpectedly.\n{self.said}")
 
     def kill(self, actor):
-        raise AssertionError("there is nothing to kill")
+        self.killed.append(actor)
 
 
-def test_while_an_orphan_saves_its_training_counts_as_under_way(monkeypatch, tmp_path):
-    """Without Ray: the second training of a run must not be begun before the first is gone."""
-    monkeypatch.setattr(cluster, "_ray", lambda: Ray())
+class FakeActor:
+    """An actor whose answers never come."""
+
+    def __getattr__(self, name):
+        return type("Method", (), {"remote": staticmethod(lambda *words: name)})
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("The actor is dead because its node has died.", "The machine it was trained on has left the cluster."),
+        ("Task was killed due to the node running low on memory.", "Ray ended it, where memory ran out."),
+        ("No module named 'spigot'", "Ray could not train it: No module named 'spigot'."),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="locks are those of POSIX")
+def test_until_an_orphan_has_saved_its_training_counts_as_under_way(monkeypatch, tmp_path, said, why):
+    """The second training of a run must not be begun before the first is gone."""
+    monkeypatch.setattr(cluster, "_ray", lambda: FakeRay(said))
     log = tmp_path / "one.log"
-    posted = type("Actor", (), {"start": type("Method", (), {"remote": staticmethod(object)})})
-    process = cluster.RayProcess(posted, log)
-    with log.open("ab") as held:
-        assert cluster.is_locked(log) is False
-        assert cluster.lock_for_test(held) if hasattr(cluster, "lock_for_test") else True
-        time.sleep(0)
-    assert process.poll() == "The machine it was trained on has left the cluster."
+    process = cluster.RayProcess(FakeActor(), log)
+    orphan = LocalProcess(log, [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"], {})
+    assert [process.poll() for _ in range(3)] == [None] * 3
+    orphan.tell(signal.SIGKILL)
+    orphan.wait(60)
+    assert process.poll() == why
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks are those of POSIX")
+def test_an_orphan_that_does_not_end_is_not_waited_for_for_ever(monkeypatch, tmp_path):
+    monkeypatch.setattr(cluster, "_ray", lambda: FakeRay("The actor is dead because its node has died."))
+    monkeypatch.setattr(cluster, "_PATIENCE", 0.0)
+    with (tmp_path / "one.log").open("ab") as held:
+        assert lock(held)
+        said = cluster.RayProcess(FakeActor(), tmp_path / "one.log").poll()
+    assert said == "The machine it was trained on has left the cluster, and its process is still there."
+
+
+def test_what_waits_for_a_machine_is_given_up_at_once(monkeypatch, tmp_path):
+    ray, actor = FakeRay(""), FakeActor()
+    monkeypatch.setattr(cluster, "_ray", lambda: ray)
+    process = cluster.RayProcess(actor, tmp_path / "one.log")
+    process.tell(signal.SIGTERM)
+    assert (ray.killed, process.poll(), process.seconds, process.place) == ([actor], "It was given up.", 0.0, "")

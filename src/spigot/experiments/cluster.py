@@ -234,8 +234,8 @@ class RayProcess:
 def _ray(on: str = "ray") -> ModuleType:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # who is given no GPU by Ray may still see one
     try:
-        import ray
-        import ray.util.scheduling_strategies
+        import ray  # pyright: ignore[reportMissingImports]  # an extra
+        import ray.util.scheduling_strategies  # pyright: ignore[reportMissingImports]  # the same
 
         if on.startswith("ray://"):
             import grpc  # noqa: F401 # pyright: ignore[reportMissingImports]  # what Ray's client speaks
