@@ -6,7 +6,7 @@ import pytest
 
 from spigot.config import make_config
 from spigot.experiments.study.progress import Follower, Progress, time_left
-from spigot.experiments.study.trials import Trial
+from spigot.experiments.study.trials import Role, Trial
 
 
 def line(phase, epoch, step, task, loss, sentences=8, dev=None, best=False):
@@ -81,7 +81,7 @@ def test_of_a_long_training_what_matters_is_read(progress, tmp_path):
     assert len(read) <= 205
 
 
-def about(name, *known, system="ste", role="final", share=0.0, before=0.0, earlier=0.0):
+def about(name, *known, system="ste", role: Role = "final", share=0.0, before=0.0, earlier=0.0):
     trial = Trial(name, system, "", 0, make_config({}), role)
     return Progress(trial, *known, share=share, before=before, earlier=earlier)
 

@@ -302,9 +302,10 @@ def test_a_part_of_a_study_leaves_the_budget_of_the_rest(out, team):
 
 
 def test_counts_are_positive(out):
-    for wrong in ({"processes": 0}, {"threads": 0}):
-        with pytest.raises(ValueError, match="both must be at least 1"):
-            next(run_study(planned(out), **wrong))
+    with pytest.raises(ValueError, match="processes is 0 and threads is 1; both must be at least 1"):
+        next(run_study(planned(out), processes=0))
+    with pytest.raises(ValueError, match="processes is 1 and threads is 0; both must be at least 1"):
+        next(run_study(planned(out), threads=0))
 
 
 def test_what_is_reported(out, team):

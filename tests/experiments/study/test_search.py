@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spigot.experiments.study.file import Tuning
-from spigot.experiments.study.search import combinations, fits, how_many, shuffled, suggestion, unseen
+from spigot.experiments.study.search import Combination, combinations, fits, how_many, shuffled, suggestion, unseen
 from spigot.experiments.study.values import Range
 
 TRIED = {"a": (1, 2, 3), "b": ("x", "y")}
@@ -76,7 +76,7 @@ def test_numbers_are_short_and_inside():
 def test_optuna_learns():
     pytest.importorskip("optuna")
     tried = {"a": Range(low=0.0, high=1.0), "b": ([1], [2])}  # lists are values, too
-    seen: list[tuple[dict[str, object], float | None]] = []
+    seen: list[tuple[Combination, float | None]] = []
     for _ in range(25):
         values = suggestion(tried, seen, seed=0)
         assert fits(values, tried)

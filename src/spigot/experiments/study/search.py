@@ -7,9 +7,10 @@ from random import Random
 from typing import Any
 
 from spigot.experiments.study.file import Tuning
-from spigot.experiments.study.values import Range, Tried
+from spigot.experiments.study.values import Range
 
 Combination = dict[str, Any]
+Tried = Mapping[str, Range | tuple[Any, ...]]
 _DIGITS = 4  # of the numbers that are tried
 
 
