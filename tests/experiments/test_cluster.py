@@ -25,13 +25,7 @@ from spigot.experiments.study.runner import run_study
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'torch-spigot[ray]'"
 )
-<<<<<<< HEAD
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"
-)
-=======
 pytestmark = pytest.mark.xdist_group("ray")  # one cluster for all of them
->>>>>>> cluster
 
 # The words, files and signals of `spigot train`, without a network. Files beside the runs say what happens; two at a
 # time on one run are an error.
