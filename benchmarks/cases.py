@@ -9,6 +9,7 @@ from torch import Tensor
 
 import spigot
 from benchmarks import peers
+from benchmarks.alignments import alignments
 from benchmarks.chains import chains
 from benchmarks.matchings import matchings
 from benchmarks.parsing import parsing
@@ -216,6 +217,7 @@ CASES = {
     "graphs": graphs,
     "chains": chains,
     "matchings": matchings,
+    "alignments": alignments,
     "threads": second_thread,
     "reference": reference,
     "tree-verbs": tree_verbs,

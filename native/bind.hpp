@@ -51,6 +51,7 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values) {
     return nb::ndarray<nb::numpy, T>(kept->data(), {kept->size()}, owner);
 }
 
+void bind_alignments(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_chains(nb::module_& m);
 void bind_draws(nb::module_& m);

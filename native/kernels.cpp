@@ -7,6 +7,7 @@
 namespace spigot {
 namespace SPIGOT_ARCH {
 
+extern const Tables<AlignmentKernels> alignment_kernels;
 extern const Tables<BlockKernels> block_kernels;
 extern const Tables<TreeKernels> tree_kernels;
 extern const Tables<GraphKernels> graph_kernels;
@@ -19,7 +20,8 @@ extern const Tables<SubsetKernels> subset_kernels;
 // Constants, so that loading the library runs no instruction of this set.
 extern const Kernels kernels;
 const Kernels kernels = {
-    SPIGOT_STRING(SPIGOT_ARCH), block_kernels, tree_kernels, graph_kernels, chain_kernels, draw_kernels, matching_kernels, span_kernels, subset_kernels,
+    SPIGOT_STRING(SPIGOT_ARCH), alignment_kernels, block_kernels, tree_kernels,   graph_kernels,
+    chain_kernels,              draw_kernels,      matching_kernels, span_kernels, subset_kernels,
 };
 
 }  // namespace SPIGOT_ARCH

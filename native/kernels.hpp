@@ -123,6 +123,26 @@ struct SpanKernels {
     void (*k_best)(const SpanBatch<T>&, int64_t k, T* z, int64_t* found, int threads, FaultBox&);
 };
 
+// Scores of cells (batch, n, m), contiguous.
+template <class T>
+struct CellBatch {
+    const T* scores;
+    const uint8_t* mask;
+    int64_t batch, n, m;
+
+    double steps() const { return static_cast<double>(batch) * n * m; }
+};
+
+// Monotone paths through a grid, by the cells that they go through.
+template <class T>
+struct AlignmentKernels {
+    void (*argmax)(const CellBatch<T>&, T* z, int threads, FaultBox&);
+    void (*sums)(const CellBatch<T>&, T* log_partition, T* marginals, int threads, FaultBox&);
+    void (*hessian)(const CellBatch<T>&, const T* direction, T* to, int threads, FaultBox&);
+    void (*sample)(const CellBatch<T>&, const int64_t* seeds, int64_t samples, T* z, int threads, FaultBox&);
+    void (*k_best)(const CellBatch<T>&, int64_t k, T* z, int64_t* found, int threads, FaultBox&);
+};
+
 // Rows of entries of which some number is taken, `minimum` to `maximum`; a `maximum` below zero is any number.
 template <class T>
 struct SubsetKernels {
@@ -153,6 +173,7 @@ struct Tables {
 
 struct Kernels {
     const char* name;
+    const Tables<AlignmentKernels>& alignments;
     const Tables<BlockKernels>& blocks;
     const Tables<TreeKernels>& trees;
     const Tables<GraphKernels>& graphs;

@@ -8,6 +8,7 @@ NB_MODULE(_native, m) {
     m.attr("FAULT_IMPOSSIBLE") = static_cast<int>(FAULT_IMPOSSIBLE);
     m.attr("FAULT_INFINITE") = static_cast<int>(FAULT_INFINITE);
     m.def("instruction_set", [] { return kernels().name; });
+    bind_alignments(m);
     bind_blocks(m);
     bind_chains(m);
     bind_draws(m);

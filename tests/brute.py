@@ -190,6 +190,30 @@ def span_trees(mask: Tensor) -> Tensor:
     return z
 
 
+def alignments(mask: Tensor) -> Tensor:
+    """All paths of cells from `[0, 0]` to where the last row and column with a cell meet: down, right or both."""
+    allowed = mask.tolist()
+    if not mask.any():
+        return torch.zeros(1, *mask.shape, dtype=torch.float64)
+    last = tuple(int(mask.any(axis).nonzero()[-1, 0]) for axis in (1, 0))
+
+    def paths(i: int, j: int) -> Iterator[list[tuple[int, int]]]:
+        if i < 0 or j < 0 or not allowed[i][j]:
+            return
+        if (i, j) == (0, 0):
+            yield [(0, 0)]
+        for before in ((i - 1, j), (i, j - 1), (i - 1, j - 1)):
+            for path in paths(*before):
+                yield [*path, (i, j)]
+
+    members = list(paths(*last))
+    z = torch.zeros(len(members), *mask.shape, dtype=torch.float64)
+    for row, cells in enumerate(members):
+        for i, j in cells:
+            z[row, i, j] = 1
+    return z
+
+
 def subsets(mask: Tensor) -> Tensor:
     """All 0/1 tensors inside the mask: the vertices of the box, and the raw material of a definition."""
     z = torch.zeros(2 ** int(mask.sum()), *mask.shape, dtype=torch.float64)

@@ -23,11 +23,13 @@ from spigot import (
 from tests import brute
 from tests.masks import (
     INTERVALS,
+    alignment_mask,
     any_mask,
     arc_labels,
     at_most_two,
     best_two,
     chain_mask,
+    diagonals,
     graph_mask,
     heads,
     intervals,
@@ -230,6 +232,22 @@ STRUCTURES: list[StructureCase] = [
         structure=spigot.ConstituencyTrees(labels=2),
         rooted=False,
     ),
+    StructureCase(
+        "Alignments",
+        (4, 4),
+        lambda g: alignment_mask(g, 4, 4),
+        brute.alignments,
+        structure=spigot.Alignments(),
+        rooted=False,
+    ),
+    StructureCase(
+        "Alignments-wide",
+        (2, 5),
+        lambda g: alignment_mask(g, 2, 5),
+        brute.alignments,
+        structure=spigot.Alignments(),
+        variable=False,
+    ),
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=more_than_two), at_most_two),
@@ -237,7 +255,7 @@ STRUCTURES: list[StructureCase] = [
 ]
 
 
-_LIKE_OTHERS = ("Subsets-at-most-2", "Subsets-any", "Subsets-at-least-2")
+_LIKE_OTHERS = ("Alignments-wide", "Subsets-at-most-2", "Subsets-any", "Subsets-at-least-2")
 """Structures that differ from one of the others only in ways an estimator does not see."""
 
 _NO_HULL = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", "Matchings-tall", *_LIKE_OTHERS)
@@ -277,6 +295,9 @@ POLYTOPES: list[PolytopeCase] = [
         arc_labels,
         polytope=spigot.ArcLabel(sequential=True),
         euclidean=False,
+    ),
+    PolytopeCase(
+        "DiagonalSimplex", (3, 4), lambda g: alignment_mask(g, 3, 4), diagonals, polytope=spigot.DiagonalSimplex()
     ),
     PolytopeCase("SpanSimplex", (3, 3, 2), lambda g: span_mask(g, 3, 2), span_labels, polytope=spigot.SpanSimplex()),
     PolytopeCase(

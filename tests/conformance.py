@@ -113,6 +113,29 @@ def an_omitted_mask_is_everything(case: StructureCase, dtype: torch.dtype) -> No
         assert torch.equal(everything, case.structure.mask(torch.full((4,), words)))
 
 
+@STRUCTURES.check(needs=lambda case: case.variable)
+def an_instance_of_length_zero_has_one_member(case: StructureCase, dtype: torch.dtype) -> None:
+    """It has no parts, whether the tensor has none either or some that are padding."""
+    for size in (None, case.parts[0] - (case.rooted and case.axes > 1)):
+        mask = case.structure.mask(torch.zeros(2, dtype=torch.int64), size)
+        scores = torch.full(mask.shape, torch.nan, dtype=dtype)
+        z = case.structure.argmax(scores, mask)
+        assert z.shape == mask.shape
+        assert not z.any()
+        assert case.structure.contains(z, mask).tolist() == [True, True]
+        assert not case.structure.relaxation.project(scores, mask).any()
+        assert case.structure.relaxation.contains(z, mask).all()
+        if case.marginal:
+            zeros = torch.zeros(2, dtype=dtype)
+            assert torch.equal(case.marginal.entropy(scores.nan_to_num(), mask), zeros)
+            assert torch.equal(case.marginal.log_count(mask), zeros.double())
+            assert not case.marginal.marginals(scores, mask).any()
+        if case.sampling:
+            assert torch.equal(case.sampling.sample(scores, mask, 3), torch.stack([z] * 3))
+        if case.ranked:
+            assert case.ranked.k_best(scores.nan_to_num(), 2, mask)[1].tolist() == [[0, 0], [-torch.inf, -torch.inf]]
+
+
 @STRUCTURES.check()
 def contains_and_violations_agree_with_the_list(case: StructureCase, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(4)

@@ -133,6 +133,34 @@ def matching_mask(generator: Generator, n: int, m: int, complete: bool) -> Tenso
             return mask
 
 
+def alignment_mask(generator: Generator, n: int, m: int) -> Tensor:
+    """A grid of 0 to n rows and 0 to m columns with most of its cells, at least one path among them."""
+    while True:
+        rows, columns = (int(torch.randint(size + 1, (), generator=generator)) for size in (n, m))
+        mask = coin(generator, n, m, p=0.85)
+        mask[rows:] = False
+        mask[:, columns:] = False
+        if len(brute.alignments(mask)):
+            return mask
+
+
+def diagonals(mask: Tensor) -> Tensor:
+    """The vertices of `DiagonalSimplex`: the first and the last cell, and at most one of every other anti-diagonal."""
+    n, m = mask.shape
+    if not mask.any():
+        return torch.zeros(1, n, m, dtype=torch.float64)
+    last = sum(int(mask.any(axis).nonzero()[-1, 0]) for axis in (1, 0))
+    choices = []
+    for d in range(last + 1):
+        cells = [(i, d - i) for i in range(n) if 0 <= d - i < m and mask[i, d - i]]
+        choices.append(cells if d in (0, last) else [*cells, None])
+    z = torch.zeros(math.prod(map(len, choices)), n, m, dtype=torch.float64)
+    for row, cells in enumerate(itertools.product(*choices)):
+        for cell in filter(None, cells):
+            z[(row, *cell)] = 1
+    return z
+
+
 def span_mask(generator: Generator, n: int, labels: int) -> Tensor:
     """A sentence of 0 to n words with most of its labelled spans, at least one tree among them."""
     words = int(torch.randint(n + 1, (), generator=generator))

@@ -23,6 +23,8 @@ from spigot.config import settings as known_settings
 from spigot.config.presets import CONSUMED, POSSIBLE
 from spigot.data import FORMATS
 from spigot.encoders import ENCODERS, BiLSTMSettings
+from spigot.experiments.study.file import make_study
+from spigot.experiments.study.plan import Planner
 from spigot.interface import ESTIMATORS
 from spigot.plugins import load_plugin
 from spigot.registry import Registry
@@ -79,6 +81,10 @@ def test_configurations_in_documents_are_valid(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     found = re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     configurations = [given for given in map(tomllib.loads, found) if "project" not in given]
+    studies = [given for given in configurations if "config" in given]
+    for given in studies:
+        assert Planner(make_study(given), Path("runs")).trials({})
+    configurations = [given for given in configurations if given not in studies]
     if any("focus" in given.get("stages", {}) for given in configurations):
         load_plugin(str(ROOT / "examples" / "own_task.py"))
     for given in configurations:
@@ -215,6 +221,7 @@ PACKAGES = (
     "batches",
     "config",
     "corpora",
+    "corpora.builders",
     "corpora.synthetic",
     "data",
     "encoders",

@@ -145,3 +145,27 @@ def test_losses_refuse_what_they_cannot_use() -> None:
     graphs = spigot.SemanticGraphs(labels=1, deterministic=(0,))
     with pytest.raises((TypeError, ValueError), match="structured_hinge"):
         crf_nll(torch.zeros(3, 3, 2), torch.zeros(3, 3, 2), graphs, mask=None)
+
+
+def test_the_entropy_that_the_published_program_minimised() -> None:
+    """Its gradient is mu - z* - J s (finite differences of the marginals), and that of the loss as it is written."""
+    generator = torch.Generator().manual_seed(0)
+    trees = spigot.ProjectiveTrees()
+    mask = trees.mask(torch.tensor(3))
+    scores = torch.randn(4, 4, generator=generator, dtype=torch.float64).requires_grad_()
+    gold = trees.argmax(torch.randn(4, 4, generator=generator, dtype=torch.float64), mask)
+    weight = 0.7
+    spigot.crf_nll(scores, gold, trees, mask=mask, entropy=weight).backward()
+    s, step = scores.detach(), 1e-6
+    assert scores.grad is not None
+    mu = trees.marginals(s, mask)
+    along = (trees.marginals(s + step * s, mask) - trees.marginals(s - step * s, mask)) / (2 * step)
+    torch.testing.assert_close(scores.grad, mu - gold - weight * along, rtol=0, atol=1e-7)
+    for place in mask.nonzero().tolist():
+        moved = torch.zeros_like(s)
+        moved[tuple(place)] = step
+        up, down = (spigot.crf_nll(s + sign * moved, gold, trees, mask=mask, entropy=weight) for sign in (1, -1))
+        assert float(scores.grad[tuple(place)]) == pytest.approx(float(up - down) / (2 * step), abs=1e-6)
+    assert torch.equal(
+        spigot.crf_nll(s, gold, trees, mask=mask, entropy=0.0), spigot.crf_nll(s, gold, trees, mask=mask)
+    )

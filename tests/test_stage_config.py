@@ -134,7 +134,7 @@ def test_stages_share_an_encoder_by_name() -> None:
         (wired(estimator={"name": ["ste"]}), r"reads\.0\.estimator: there is no estimator \['ste'\]"),
         (
             wired(estimator={"name": "ste", "strength": 3}),
-            r"mine: semantics\.reads\.0\.estimator: ste has no option 'strength'; it has eta, max_norm\.$",
+            r"mine: semantics\.reads\.0\.estimator: ste has no option 'strength'; it has eta, max_norm, .*\.$",
         ),
         (wired(estimator={"name": "ste", "eta": "wide"}), r"reads\.0\.estimator\.eta: .* valid number"),
         (wired(estimator={"name": "spigot", "polytope": "sequential"}), r"'sequential' is about semantic graphs"),
@@ -169,7 +169,7 @@ def test_a_latent_stage_is_not_trained_by_a_pipeline(system: str) -> None:
 
 def test_a_frozen_stage_has_to_be_trained_before() -> None:
     with pytest.raises(
-        ValueError, match=r"'pipeline' freezes syntax, .*training\.pretrain or training\.syntax_from\.$"
+        ValueError, match=r"'pipeline' freezes syntax, .*training\.pretrain or training\.syntax_from; or "
     ):
         make_config(wired(estimator="pipeline"))
     assert make_config({**wired(estimator="pipeline"), "training": {"pretrain": 1}}).trained == ["semantics"]
@@ -253,7 +253,9 @@ def test_shared_options_go_to_the_wires_that_have_them() -> None:
 def test_an_option_that_nothing_takes_is_refused_when_it_is_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("system = 'ste'\n[estimator]\nstrength = 2.0\n")  # which is for when another system is chosen
-    with pytest.raises(ValueError, match=r"^estimator\.strength would change nothing, .*: ste has eta, max_norm\.$"):
+    with pytest.raises(
+        ValueError, match=r"^estimator\.strength would change nothing, .*: ste has eta, max_norm, .*\.$"
+    ):
         load_config(file, {"estimator.strength": 3.0})
     assert load_config(file, {"estimator.strength": 3.0, "system": "blackbox"}).system == "blackbox"
     assert load_config(file, {"estimator.eta": 3.0}) == make_config({"system": "ste", "estimator": {"eta": 3.0}})
@@ -264,7 +266,7 @@ def test_an_option_that_nothing_takes_is_refused_when_it_is_asked_for(tmp_path: 
     )  # a comparison has several systems
     file.write_text(THREE)
     assert [one.name for one in estimators(load_config(file, {"estimator.strength": 3.0}))] == ["spigot", "blackbox"]
-    with pytest.raises(ValueError, match=r"samples would .* spigot has eta, polytope, max_norm; blackbox has strength"):
+    with pytest.raises(ValueError, match=r"samples would .* spigot has eta, polytope, .*; blackbox has strength"):
         load_config(file, {"estimator.samples": 3})
 
 
@@ -333,3 +335,28 @@ _MOOD = {"annotation": "label", "reads": {"stage": "syntax", "as": "roles", "est
 def test_stages_that_would_not_do_what_they_say_are_refused(tables: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make_config(tables)
+
+
+# Some of the stages alone
+
+
+def test_only_keeps_some_stages():
+    whole, alone = make_config({"syntax": {"mlp": 7}}), make_config({"syntax": {"mlp": 7}, "only": "syntax"})
+    assert list(alone.stages) == ["syntax"]
+    assert alone.stages["syntax"] == whole.stages["syntax"]
+    assert alone.system == "trees"
+    assert list(make_config({"only": ["syntax", "semantics"]}).stages) == ["syntax", "semantics"]
+    assert make_config(alone.model_dump(mode="json")) == alone  # as its run folder says it
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("syntaxe", "only names 'syntaxe', which is no stage; those are syntax, semantics"),
+        (3, "only is 3; it must name stages"),
+        (["semantics"], "only leaves out syntax, which semantics reads; name it too"),
+    ],
+)
+def test_only_names_stages(only, message):
+    with pytest.raises(ValueError, match=message):
+        make_config({"only": only})

@@ -37,7 +37,10 @@ def test_a_public_name_brings_neither_the_compiler_nor_solvers():
     assert loaded(code, "torch", *others) == {"torch"}
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["--version"], ["train", "--help"], ["parse", "RUN", "--thread"]])
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--help"], ["--version"], ["train", "--help"], ["parse", "RUN", "--thread"], ["corpus", "sst", "--help"]],
+)
 def test_help_does_not_wait_for_torch(words: list[str]):
     assert loaded(f"from spigot.cli import main; main({words!r})", *HEAVY) == set()
 

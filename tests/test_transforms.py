@@ -20,6 +20,9 @@ TREES = spigot.ProjectiveTrees()
 STEPWISE = ("ProjectiveTrees", "NonProjectiveTrees-many", "SemanticGraphs-one")
 """Cases whose argmax goes step by step, which an accelerator does slowly."""
 
+OPEN = ("OneOf", "Chains", "ConstituencyTrees", "Alignments")
+"""Cases to compile for any size: one for each way in which sizes are checked."""
+
 
 @pytest.fixture
 def fresh_compiler() -> Iterator[None]:
@@ -53,6 +56,23 @@ def test_every_verb_compiles_without_a_graph_break(case: StructureCase) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.parametrize("case", [case for case in STRUCTURES if case.name in OPEN], ids=str)
+def test_sizes_may_be_left_open(case: StructureCase) -> None:
+    """A model that has seen batches of two lengths is compiled for all of them."""
+    structure: Any = case.structure
+    scores, mask = case.draw(72, 3, dtype=torch.float32)
+    scores, mask = scores.nan_to_num(), mask[:1]
+
+    def verbs(scores: Tensor, mask: Tensor) -> list[Tensor]:
+        drawn = structure.sample(scores, mask, 2)
+        return [structure.argmax(scores, mask), structure.relaxation.project(scores, mask), torch.zeros(drawn.shape)]
+
+    traced = torch.compile(verbs, fullgraph=True, dynamic=True, backend="aot_eager")(scores, mask)
+    for ours, theirs in zip(traced, verbs(scores, mask), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
 def test_a_gradient_inside_vmap_is_that_of_the_batch() -> None:
     scores = torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(0))
 
@@ -67,6 +87,13 @@ def test_a_gradient_inside_vmap_is_that_of_the_batch() -> None:
     for rule in (spigot.IMLE(), spigot.SparseMAP(), spigot.Spigot(polytope=spigot.ConvexHull(TREES))):
         with pytest.raises(NotImplementedError, match=r"cannot run inside vmap.*Take the gradient outside"):
             torch.vmap(torch.func.grad(lambda s, w, rule=rule: loss(s, w, rule)))(scores, scores.sin())
+
+
+@pytest.mark.skipif(not native.available, reason="without kernels sums are plain torch")
+def test_what_torch_cannot_transform_is_said() -> None:
+    scores = torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(NotImplementedError, match=r"torch.func cannot differentiate.*Use torch.autograd.grad"):
+        torch.func.grad(lambda s: TREES.log_partition(s).sum())(scores)
 
 
 @pytest.mark.skipif(not native.available, reason="without kernels tensors stay where they are")

@@ -97,6 +97,18 @@ def entropy_and_divergence_pass_gradcheck(case: StructureCase, dtype: torch.dtyp
     assert gradcheck(lambda s, o: marginal.kl(s, o, mask), (scores, others), fast_mode=True)
 
 
+@MARGINALS.check(dtypes=DOUBLE)
+def uncertainty_of_whole_numbers_is_refused(case: StructureCase, dtype: torch.dtype) -> None:
+    """It would be rounded to one."""
+    assert case.marginal
+    scores, mask = case.draw(48, 2, dtype=dtype)
+    whole = scores.nan_to_num().long()
+    with pytest.raises(TypeError, match=r"scores has dtype torch.int64; it must be floating point"):
+        case.marginal.entropy(whole, mask)
+    with pytest.raises(TypeError, match=r"others has dtype torch.int64; it must be floating point"):
+        case.marginal.kl(scores, whole, mask)
+
+
 @MARGINALS.check(dtypes=HALF)
 def uncertainty_in_half_precision_is_float32_rounded(case: StructureCase, dtype: torch.dtype) -> None:
     assert case.marginal

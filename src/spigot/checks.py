@@ -29,7 +29,7 @@ def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str =
     if mask.shape == parts.shape:
         return mask
     fits = mask.ndim <= parts.ndim and all(
-        m in (1, p) for m, p in zip(mask.shape[::-1], parts.shape[::-1], strict=False)
+        m == 1 or m == p for m, p in zip(mask.shape[::-1], parts.shape[::-1], strict=False)
     )
     if not fits or mask.shape[mask.ndim - event_ndim :] != parts.shape[parts.ndim - event_ndim :]:
         raise ValueError(f"mask has shape {tuple(mask.shape)} and {what} {tuple(parts.shape)}; they must be equal.")
@@ -66,7 +66,7 @@ def check_rank(k: int) -> int:
 def check_spans(spans: Tensor, mask: Tensor | None, what: str = "scores", labels: int | None = None) -> Tensor:
     """As `check_parts`, for `(*batch, n, n, labels)` indexed `[first, last, label]`."""
     mask = check_parts(spans, mask, 3, what)
-    if spans.shape[-3] != spans.shape[-2] or labels not in (None, spans.shape[-1]):
+    if spans.shape[-3] != spans.shape[-2] or (labels is not None and spans.shape[-1] != labels):
         wanted = "labels" if labels is None else labels
         raise ValueError(f"{what} has shape {tuple(spans.shape)}; span {what} must be (*batch, n, n, {wanted}).")
     return mask

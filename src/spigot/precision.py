@@ -40,8 +40,7 @@ def in_single(function: Callable[P, R]) -> Callable[P, R]:
         tensor(0.3340, dtype=torch.bfloat16)
     """
 
-    @functools.wraps(function)
-    def across(*args: P.args, **kwargs: P.kwargs) -> R:
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
         given = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.dtype.is_floating_point]
         if not given or not (any(x.dtype in HALF for x in given) or _autocasts(given[0].device.type)):
             return function(*args, **kwargs)
@@ -50,6 +49,20 @@ def in_single(function: Callable[P, R]) -> Callable[P, R]:
         with _no_autocast(given[0].device.type):
             result: Any = function(*wide, **named)  # pyright: ignore[reportCallIssue]
         return _narrow(result, given[0].dtype) if given[0].dtype in HALF else result
+
+    @functools.wraps(function)
+    def across(*args: P.args, **kwargs: P.kwargs) -> R:
+        if torch.compiler.is_compiling():
+            return inside(*args, **kwargs)
+        try:
+            return inside(*args, **kwargs)
+        except RuntimeError as error:
+            if "setup_context" not in str(error):
+                raise
+            raise NotImplementedError(
+                "torch.func cannot differentiate operators that are registered with torch.library, as sums and "
+                "projections are here. Use torch.autograd.grad or backward instead of torch.func.grad."
+            ) from error
 
     return across
 

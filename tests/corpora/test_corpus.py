@@ -4,6 +4,7 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -214,3 +215,28 @@ def test_real_corpora_have_graphs_that_models_can_give() -> None:
         assert sentence.graph is not None
         assert all(arc.predicate != arc.argument for arc in sentence.graph.arcs)
         assert len({arc[:2] for arc in sentence.graph.arcs}) == len(sentence.graph.arcs)
+
+
+def test_parts_share_no_text_in_any_data_set(tmp_path: Path) -> None:
+    chosen = [Sentence((f"word{k}", "fell"), tags=("NN", "VBD"), heads=(2, 0)) for k in range(200)]
+    write([*chosen, chosen[0]], tmp_path / "one.conllu")
+    write(reversed(chosen), tmp_path / "other.conllu")
+
+    def texts(**tables: dict[str, Any]) -> dict[str, list[tuple[str, ...]]]:
+        corpus = load_corpus(Data.model_validate({"root": str(tmp_path), "tags": "columns", **tables}))
+        return {name: [sentence.forms for sentence in split.train] for name, split in corpus.sets.items()}
+
+    def third(k: int, **more: Any) -> dict[str, Any]:
+        return {"train": "one.conllu", "part": f"{k}/3", **more}
+
+    found = texts(a=third(1), b=third(2), c=third(3), twin={"train": "other.conllu", "part": "1/3"})
+    assert sorted(found["a"] + found["b"] + found["c"]) == sorted([*(s.forms for s in chosen), chosen[0].forms])
+    assert not set(found["a"]) & set(found["b"])
+    assert set(found["twin"]) == set(found["a"])
+    assert all(40 < len(found[name]) < 95 for name in "abc")
+    limited = texts(a=third(1, limit=10))["a"]
+    assert len(limited) == 10
+    assert set(limited) <= set(found["a"])
+    for wrong in ("0/2", "3/2", "half", "1/", "1/2/3", "-1/2"):
+        with pytest.raises(ValueError, match="is no part of a whole; write '1/2' for the first half"):
+            texts(a=third(1) | {"part": wrong})

@@ -21,6 +21,7 @@ BLOCKS = {
     "Trees": "HeadSimplex",
     "Chains": "ChainSimplex",
     "Graphs": "ArcLabel",
+    "Alignments": "DiagonalSimplex",
 }
 every_case = pytest.mark.parametrize("case", STRUCTURES, ids=str)
 

@@ -41,7 +41,7 @@ def direction(scores: Tensor) -> Tensor:
 @pytest.mark.parametrize("strength", [0.5, 20.0])
 def test_blackbox_is_the_gradient_of_the_interpolated_loss(case: StructureCase, strength: float) -> None:
     """Vlastelica et al. (2020): f_λ(s) = (max z.s - max z.(s - λ g)) / λ, differentiated by autograd over the list."""
-    scores, mask = case.draw(90, 12)
+    scores, mask = case.draw(90, 40)
     g = direction(scores)
     _, mine = backward(scores, case.structure, BlackBox(strength), g, mask)
     moved = 0

@@ -8,14 +8,15 @@ import time
 import pytest
 
 from spigot.config import Config
-from spigot.experiments.children import LOCK, Children
-from spigot.experiments.sweep import Trial
-from spigot.experiments.sweep_results import Result
+from spigot.corpora.prepared import CACHE_VARIABLE
+from spigot.experiments.children import CACHE, LOCK, Children, surroundings
+from spigot.experiments.study.progress import Progress
+from spigot.experiments.study.trials import Trial
 
 # Saves when it is told to end, and takes as long for it as a file beside its run says.
 TRAINER = """
 import pathlib, signal, sys, time
-out = pathlib.Path(sys.argv[3]).parent
+out = pathlib.Path(sys.argv[4]).parent
 def stop(number, frame):
     (out / "told").touch()
     while (out / "stubborn").exists():
@@ -41,10 +42,10 @@ def started(tmp_path):
     """Trainings of which one is under way, and what is known of it."""
     script = tmp_path / "trainer.py"
     script.write_text(TRAINER, encoding="utf-8")
-    result = Result(Trial("one", {}, 0, Config()))
+    result = Progress(Trial("one", "", "", 0, Config()))
     children = Children(tmp_path, command=[sys.executable, "-I", "-S", str(script)])
     with children:
-        children.start(result)
+        children.start(result, ["train", "one.toml", "--out", str(tmp_path / "one")])
         until((tmp_path / "ready").exists)
         yield children, result
         (tmp_path / "stubborn").unlink(missing_ok=True)
@@ -87,8 +88,17 @@ def test_the_lock_names_the_processes(started, tmp_path):
 
 
 def test_a_command_that_is_not_there(tmp_path):
-    result = Result(Trial("one", {}, 0, Config()))
+    result = Progress(Trial("one", "", "", 0, Config()))
     with Children(tmp_path, command=["/no/such/command"]) as children:
         with pytest.raises(FileNotFoundError):
-            children.start(result)
+            children.start(result, ["train", "one.toml", "--out", str(tmp_path / "one")])
         assert (len(children), result.status) == (0, "waiting")
+
+
+def test_what_surrounds_a_training(tmp_path, monkeypatch):
+    monkeypatch.delenv(CACHE_VARIABLE, raising=False)
+    found = surroundings(tmp_path, 3)
+    assert found["OMP_NUM_THREADS"] == found["MKL_NUM_THREADS"] == "3"
+    assert found[CACHE_VARIABLE] == str(tmp_path / CACHE)
+    monkeypatch.setenv(CACHE_VARIABLE, "mine")
+    assert surroundings(tmp_path, 3)[CACHE_VARIABLE] == "mine"

@@ -166,7 +166,9 @@ def test_answers_come_in_order_of_stages_and_of_sentences() -> None:
     given = [s.without_annotation() for s in sentences(7, seed=6)]
     found = list(whole.parse(given))
     assert [s.forms for s in found] == [s.forms for s in given]
-    assert list(whole.parse(given[::-1])) == found[::-1]
+    for one, other in zip(whole.parse(given[::-1]), found[::-1], strict=True):  # in other batches, so but for rounding
+        assert one.probabilities == pytest.approx(other.probabilities)
+        assert one.put("probabilities", None) == other.put("probabilities", None)
     assert [next(whole.parse([s])).graph for s in given] == [s.graph for s in found]
     assert list(whole.model.parse(labelled(whole))) == STAGES
     assert whole.finds == whole.gives == ("heads", "graph", "label")

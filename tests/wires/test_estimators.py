@@ -198,3 +198,36 @@ def test_words_and_truth_values_are_options_too(table: Any, expected: spigot.Abs
 def test_words_that_mean_nothing_are_refused(table: Any) -> None:
     with pytest.raises(ValueError, match=r"rho|start"):
         estimator_settings(table)
+
+
+@pytest.mark.parametrize("name", ["spigot", "lpgd", "spigot-ce"])
+def test_the_published_projection_of_graphs_stands_on_any_wire_that_projects(name: str) -> None:
+    """On an arc that its own gradient holds down, the labels of the exact projection pull it up, and those do not."""
+    graphs = spigot.SemanticGraphs(labels=2, deterministic=(0,))
+    scores, grad = torch.full((3, 3, 3), -0.01), torch.zeros(3, 3, 3)
+    grad[1, 2] = torch.tensor([0.1, -0.6, 0.0])
+    extra = {"start": "vertex"} if name == "spigot-ce" else {}
+    sent = {}
+    for polytope in ("relaxation", "sequential"):
+        estimator = build_estimator(estimator_settings({"name": name, "polytope": polytope, **extra}), graphs)
+        sent[polytope] = estimator.explain(graphs, scores, grad).gradient[1, 2]
+    assert (sent["relaxation"][:2] < -0.1).all()
+    torch.testing.assert_close(sent["sequential"], torch.zeros(3), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["spigot", "lpgd", "spigot-ce"])
+def test_the_hull_of_trees_stands_on_any_wire_that_projects(name: str) -> None:
+    """Two words whose heads would like to be each other: the relaxation allows it, the hull does not."""
+    trees, scores, grad = spigot.ProjectiveTrees(), torch.zeros(3, 3), torch.zeros(3, 3)
+    scores[0, 1] = scores[1, 2] = 0.01
+    grad[1, 2] = grad[2, 1] = -2.0
+    grad[0, 1] = 1.0
+    extra = {"start": "vertex"} if name == "spigot-ce" else {}
+    sums = {}
+    for polytope in ("relaxation", "hull"):
+        estimator = build_estimator(estimator_settings({"name": name, "polytope": polytope, **extra}), trees)
+        projected = estimator.explain(trees, scores, grad).projected
+        assert projected is not None
+        sums[polytope] = float(projected[1, 2] + projected[2, 1])
+    assert sums["relaxation"] > 1.5
+    assert sums["hull"] <= 1 + 1e-5

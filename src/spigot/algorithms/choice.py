@@ -5,7 +5,7 @@ from torch import Tensor
 
 from spigot.algorithms.draws import uniforms
 from spigot.algorithms.operators import batched
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 
 
 @torch.library.custom_op("spigot::one_of", mutates_args=())
@@ -57,7 +57,7 @@ def draw_choices(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     refuse_infinite(scores.isposinf() & mask, 1, "scores")
     here = mask & scores.isfinite()
     some = here.any(-1, keepdim=True)
-    refuse_infinite(mask & ~some, 1, "scores")
+    refuse_hopeless(mask.any(-1) & ~some.squeeze(-1), "choice")
     z = scores.new_zeros(*scores.shape[:-1], seeds.shape[-1], scores.shape[-1])
     if z.numel() == 0:
         return z

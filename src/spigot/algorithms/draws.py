@@ -45,6 +45,19 @@ def gumbel(seeds: Tensor, index: Tensor) -> Tensor:
     return -(-uniform(seeds, index).log()).log()
 
 
+def shares(logs: Tensor) -> Tensor:
+    """How the last axis shares a weight, up to a factor; zeros where there is none."""
+    top = logs.amax(-1, keepdim=True)
+    return (logs - torch.where(top.isfinite(), top, 0.0)).exp()
+
+
+def pick(shares: Tensor, cut: Tensor) -> Tensor:
+    """The entry of the last axis at which the running share passes the cut; never one without a share."""
+    running = shares.cumsum(-1)
+    passed = (running > cut * running[..., -1:]) & (shares > 0)
+    return passed.to(torch.uint8).argmax(-1)
+
+
 def _shift(x: Tensor, bits: int) -> Tensor:
     """To the right, zeros from the left."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)

@@ -20,6 +20,16 @@ def with_values(scores: Tensor, z: Tensor, found: Tensor, event_ndim: int) -> tu
     return z, values.masked_fill(rank >= found, -torch.inf)
 
 
+def best_first(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k best of the last axis, the first of equals first; filled up with `-inf` where there are fewer."""
+    values, place = values.sort(dim=-1, descending=True, stable=True)
+    room = k - values.shape[-1]
+    if room > 0:
+        values = torch.nn.functional.pad(values, (0, room), value=-torch.inf)
+        place = torch.nn.functional.pad(place, (0, room))
+    return values[..., :k], place[..., :k]
+
+
 def combine(values: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
     r"""The best sums of one value from each list.
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.operators import batched
-from spigot.checks import infinite_error, nan_error
+from spigot.checks import hopeless_error, infinite_error, nan_error
 
 
 @torch.library.custom_op("spigot::checked", mutates_args=())
@@ -48,6 +48,12 @@ def refuse_infinite(bad: Tensor, event_ndim: int, what: str) -> None:
     if bad.any():
         instance, batch, _ = _first(bad, event_ndim)
         raise infinite_error(instance, batch, what)
+
+
+def refuse_hopeless(bad: Tensor, structure: str) -> None:
+    """Raise if an instance is marked as one in which every member scores -inf. Only for use inside operators."""
+    if bad.any():
+        raise hopeless_error(int(bad.flatten().nonzero()[0]), tuple(bad.shape), structure)
 
 
 def _first(bad: Tensor, event_ndim: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:

@@ -10,7 +10,7 @@ from spigot import native
 from spigot.algorithms import spans_reference as reference
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 from spigot.checks import hopeless_error, impossible_error
 
 WORDS = "binary tree"
@@ -169,9 +169,7 @@ def span_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         raise_fault(fault, scores, 3, "scores", WORDS)
     else:
         safe = _checked_spans(scores, mask).reshape(flat.shape)
-        hopeless = _log_partition(safe, exists).isneginf()
-        if hopeless.any():
-            raise hopeless_error(int(hopeless.nonzero()[0]), tuple(scores.shape[:-3]), WORDS)
+        refuse_hopeless(_log_partition(safe, exists).isneginf().reshape(scores.shape[:-3]), WORDS)
         z = reference.sample(safe.double(), exists, seed).to(scores.dtype)
     return z.reshape(*scores.shape[:-3], samples, *parts)
 

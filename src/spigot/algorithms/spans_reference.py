@@ -9,7 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spigot.algorithms.draws import STRIDE, uniform
+from spigot.algorithms.draws import STRIDE, pick, shares, uniform
+from spigot.algorithms.ranks import best_first
 from spigot.algorithms.reduce import masked_logsumexp
 
 
@@ -26,6 +27,8 @@ def finite(scores: Tensor, exists: Tensor) -> Tensor:
 
 def log_partition(scores: Tensor, exists: Tensor) -> Tensor:
     """`(batch,)` from `(batch, n, n, labels)`; zero where there are no words."""
+    if scores.shape[1] == 0:
+        return scores.flatten(1).sum(1)
     own = masked_logsumexp(scores, exists, -1)
     chart = _chart(own, lambda sums: masked_logsumexp(sums, sums > -torch.inf, -1))
     return _whole(chart, exists)
@@ -61,12 +64,12 @@ def sample(scores: Tensor, exists: Tensor, seeds: Tensor) -> Tensor:
     place = 2 * (STRIDE * place.unsqueeze(-1) + place)
     splits = []
     for width, sums in enumerate(stacked, 1):
-        chance = _shares(sums).unsqueeze(1)
+        chance = shares(sums).unsqueeze(1)
         cut = uniform(seeds.unsqueeze(-1), place.diagonal(width)).unsqueeze(-1)
-        splits.append(_pick(chance, cut))
+        splits.append(pick(chance, cut))
     chosen = _descend(exists, splits, seeds.shape[-1])
-    shares = _shares(scores.masked_fill(~exists, -torch.inf)).unsqueeze(1)
-    label = _pick(shares, uniform(seeds[..., None, None], place + 1).unsqueeze(-1))
+    each = shares(scores.masked_fill(~exists, -torch.inf)).unsqueeze(1)
+    label = pick(each, uniform(seeds[..., None, None], place + 1).unsqueeze(-1))
     return torch.nn.functional.one_hot(label, scores.shape[-1]) * chosen.unsqueeze(-1)
 
 
@@ -82,11 +85,11 @@ def k_best(scores: Tensor, exists: Tensor, k: int) -> tuple[Tensor, Tensor]:
             pairs = torch.stack(
                 [left.unsqueeze(-1) + right.unsqueeze(-2) for left, right in _halves(chart, width, n)], 2
             ).flatten(2)
-            pairs, place = _top(pairs, k)
+            pairs, place = best_first(pairs, k)
         else:
             pairs = torch.nn.functional.pad(mine.new_zeros(batch, n, 1), (0, k - 1), value=-torch.inf)
             place = torch.zeros_like(pairs, dtype=torch.int64)
-        values, which = _top((pairs.unsqueeze(-1) + mine.unsqueeze(-2)).flatten(2), k)
+        values, which = best_first((pairs.unsqueeze(-1) + mine.unsqueeze(-2)).flatten(2), k)
         here = place.gather(-1, which // labels)
         rules.append((here // (k * k), here // k % k, here % k, which % labels))
         chart.append(values)
@@ -168,26 +171,3 @@ def _descend(exists: Tensor, splits: list[Tensor], copies: int) -> Tensor:
             on[at][..., : n - width] |= here
             on[width - 1 - at][..., at + 1 : at + 1 + n - width] |= here
     return chosen
-
-
-def _shares(logs: Tensor) -> Tensor:
-    """How the last axis shares a weight; zeros where there is none."""
-    top = logs.amax(-1, keepdim=True)
-    return (logs - torch.where(top.isfinite(), top, 0.0)).exp()
-
-
-def _pick(shares: Tensor, cut: Tensor) -> Tensor:
-    """The entry of the last axis at which the running share passes the cut; never one without a share."""
-    running = shares.cumsum(-1)
-    passed = (running > cut * running[..., -1:]) & (shares > 0)
-    return passed.to(torch.uint8).argmax(-1)
-
-
-def _top(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k best of the last axis, the first of equals first; filled up with `-inf` where there are fewer."""
-    values, place = values.sort(dim=-1, descending=True, stable=True)
-    room = k - values.shape[-1]
-    if room > 0:
-        values = torch.nn.functional.pad(values, (0, room), value=-torch.inf)
-        place = torch.nn.functional.pad(place, (0, room))
-    return values[..., :k], place[..., :k]

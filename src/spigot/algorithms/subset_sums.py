@@ -19,7 +19,8 @@ from spigot.algorithms.capped import raise_subset_fault, refuse_too_few
 from spigot.algorithms.draws import uniforms
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
+from spigot.checks import hopeless_error
 
 
 def subset_log_partition(scores: Tensor, mask: Tensor, minimum: int, maximum: int) -> Tensor:
@@ -117,11 +118,14 @@ def sample_subsets(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, ma
         z = flat.new_empty(draws, *flat.shape)
         threads = torch.get_num_threads()
         fault = native.kernels.sample_subsets(flat, exists, ours, minimum, maximum, z, threads)
+        if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
+            refuse_infinite(scores.isposinf() & mask, 1, "scores")
+            raise hopeless_error(fault[1], tuple(scores.shape[:-1]), "subset")
         raise_subset_fault(fault, scores, minimum)
     else:
         _refuse(scores, mask, minimum)
         coins = _coins(flat, exists, minimum, maximum)
-        refuse_infinite((coins.hopeless.unsqueeze(-1) & exists).reshape(scores.shape), 1, "scores")
+        refuse_hopeless((coins.hopeless & exists.any(-1)).reshape(scores.shape[:-1]), "subset")
         z = _draw(coins, ours).to(scores.dtype)[..., : scores.shape[-1]]
     return z.movedim(0, 1).reshape(*scores.shape[:-1], draws, scores.shape[-1]).contiguous()
 

@@ -31,6 +31,7 @@ class Batch:
         seeds: One for each sentence, for dropout; `None` where nothing is to be random.
         gold: What is right, as each stage's annotation makes tensors of it; stages whose annotation some of the
             sentences lack are left out.
+        read: Structures to read in place of those that a stage finds, by stage, where nothing goes back to it.
 
     Example:
         >>> from spigot.annotations import Trees
@@ -46,6 +47,7 @@ class Batch:
     lengths: Int[Tensor, " batch"]
     seeds: Int[Tensor, " batch"] | None = None
     gold: Mapping[str, Any] = field(default_factory=dict)
+    read: Mapping[str, Tensor] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -72,9 +74,9 @@ class Batch:
             return self
         tensors = {name: getattr(self, name).to(device) for name in ("words", "lemmas", "tags", "lengths")}
         seeds = None if self.seeds is None else self.seeds.to(device)
-        return replace(
-            self, **tensors, seeds=seeds, gold={name: _moved(gold, device) for name, gold in self.gold.items()}
-        )
+        gold = {name: _moved(gold, device) for name, gold in self.gold.items()}
+        read = {name: z.to(device) for name, z in self.read.items()}
+        return replace(self, **tensors, seeds=seeds, gold=gold, read=read)
 
 
 def _moved(gold: Any, device: torch.device | str) -> Any:

@@ -4,6 +4,8 @@ Results go to standard output, messages and progress to standard error. A failur
 code: 2 if the command was not understood, 1 if it could not be done. `--debug` shows the traceback instead.
 """
 
+import functools
+import operator
 import os
 import sys
 from collections.abc import Sequence
@@ -33,7 +35,7 @@ app = cyclopts.App(
 )
 _COMMANDS = {
     "Start": ("demo:demo",),
-    "Train": ("train:train", "sweep:sweep", "clusters:clusters"),
+    "Train": ("corpus:corpus", "train:train", "study:study", "sweep:sweep", "clusters:clusters"),
     "Use": ("parse:parse", "predict:predict", "tag:tag"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "draw:draw"),
@@ -135,6 +137,15 @@ def _named(words: Sequence[str]) -> str | None:
     return words[0] if words and words[0] in _NAMES else None
 
 
+def _called(words: Sequence[str]) -> list[str]:
+    """The command that is called, and the one of its own commands, if it has some."""
+    name = _named(words)
+    if name is None:
+        return []
+    below = words[1:2] if app[name].default_command is None else []
+    return [name, *(word for word in below if not word.startswith("-") and word in app[name])]
+
+
 def _load_all() -> None:
     """Load every command: the overview has the first line of each, and shells complete the options of all."""
     for name in _NAMES:
@@ -144,9 +155,9 @@ def _load_all() -> None:
 
 
 def _unknown_option(words: Sequence[str]) -> str:
-    name = _named(words)
-    command = None if name is None else app[name].default_command
-    return "" if command is None or {"--help", "-h"} & set(words) else unknown_option(command, words[1:])
+    called = _called(words)
+    command = functools.reduce(operator.getitem, called, app).default_command if called else None
+    return "" if command is None or {"--help", "-h"} & set(words) else unknown_option(command, words[len(called) :])
 
 
 def _said(error: cyclopts.CycloptsError) -> str:
@@ -158,7 +169,7 @@ def _said(error: cyclopts.CycloptsError) -> str:
 
 
 def _not_understood(reason: str, words: Sequence[str]) -> int:
-    program = " ".join(["spigot", *filter(None, [_named(words)])])
+    program = " ".join(["spigot", *_called(words)])
     print(f"spigot: {reason} See {program} --help.", file=sys.stderr)
     return 2
 

@@ -5,7 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spigot.cli.answers import Enhanced, check_values, has, parsed, read_gold
-from spigot.cli.console import AsJson, Device, Flag, FormatName, Skipped, print_json, torch_device, use_threads
+from spigot.cli.console import (
+    AsJson,
+    Device,
+    Flag,
+    FormatName,
+    Skipped,
+    print_json,
+    progress,
+    torch_device,
+    use_threads,
+)
 from spigot.cli.score import intervals_of, plain_scores, print_scores, score_files
 
 if TYPE_CHECKING:
@@ -17,6 +27,7 @@ def evaluate(
     run: Path,
     /,
     *files: Path,
+    tests: Flag = False,
     labels: Flag = False,
     graph: Enhanced = False,
     samples: int = 10_000,
@@ -40,6 +51,9 @@ def evaluate(
     files
         Gold files: CoNLL-X and CoNLL-U have trees, SDP has graphs, labelled text (.tsv) and sentiment trees (--format
         sst-binary) have classes, JSON lines have any of them.
+    tests
+        Score the run's own test sets, which its training left out (--no-tests), and keep that in the run folder as the
+        training would have. In place of FILES.
     labels
         Print the numbers of every role and of every class too, and which classes were taken for which; with --json
         they are always there.
@@ -58,8 +72,15 @@ def evaluate(
     """
     from spigot.training import checkpoint
 
+    if tests:
+        if files:
+            raise ValueError(f"--tests scores the run's own test sets; leave out {files[0]}, or leave out --tests.")
+        _score_tests(run, threads, device, as_json=as_json)
+        return
     if not files:
-        raise ValueError("there is nothing to evaluate on; give one gold file or more after the run.")
+        raise ValueError(
+            "there is nothing to evaluate on; give one gold file or more after the run, or --tests for its own."
+        )
     parser = checkpoint.load(run, torch_device(device))
     results = {}
     for path in files:
@@ -78,6 +99,20 @@ def evaluate(
         skipped.report()
     if as_json:
         print_json(results)
+
+
+def _score_tests(run: Path, threads: int | None, device: str, *, as_json: bool) -> None:
+    from spigot.cli.train import print_run
+    from spigot.training import checkpoint, score_tests
+
+    with use_threads(threads):
+        scores = score_tests(
+            run, torch_device(device), watch=lambda found, total: progress(found, "parsing", total=total)
+        )
+    if as_json:
+        print_json({"run": run, "scores": scores})
+    else:
+        print_run(scores, checkpoint.read_config(run))
 
 
 def _check_fields(parser: "Parser", gold: "Sequence[Sentence]", run: Path, path: Path) -> None:

@@ -35,6 +35,7 @@ def train(
     *settings: Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)],
     out: Path | None = None,
     resume: Path | None = None,
+    tests: bool = True,
     threads: int | None = None,
     device: Device = "cpu",
     as_json: AsJson = False,
@@ -56,6 +57,9 @@ def train(
     resume
         The folder of an interrupted run to go on with, in place of CONFIG. Use as many threads as before: the result is
         then the same, bit for bit, as without the interruption.
+    tests
+        Whether the test sets are read, and scored in the end. With --no-tests they are not looked at, and spigot
+        evaluate RUN --tests scores them later.
     threads
         How many threads torch may use; by default one for each core, but no more than four, as the tensors are small.
     as_json
@@ -70,9 +74,9 @@ def train(
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
-        folder, chosen, steps = resume, _resumed(resume), run.resume(resume, torch_device(device))
+        folder, chosen, steps = resume, _resumed(resume, tests), run.resume(resume, torch_device(device))
     else:
-        chosen = _chosen(config, settings)
+        chosen = _chosen(config, settings, tests)
         folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
         _check_folder(folder)
         if out is None and is_first_process():
@@ -89,24 +93,28 @@ def train(
         say(f"The run is in {folder}")
 
 
-def _chosen(config: Path | None, settings: tuple[str, ...]) -> "Config":
+def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> "Config":
     from spigot.cli.overrides import parse_overrides
     from spigot.config import load_config
 
     if config is None:
         raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
-    chosen = load_config(config, parse_overrides(settings, options_of(train)))
+    overrides = parse_overrides(settings, options_of(train))
+    chosen = load_config(config, overrides if tests else {**overrides, "training.tests": False})
     return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
 
 
-def _resumed(run: Path) -> "Config":
+def _resumed(run: Path, tests: bool) -> "Config":
     from spigot.training.checkpoint import CONFIG, read_config
 
     if not (run / CONFIG).exists():
         raise FileNotFoundError(
             f"{run} has no {CONFIG}: there is no run to resume. Start it again with its configuration."
         )
-    return read_config(run)
+    config = read_config(run)
+    if config.training.tests and not tests:
+        raise ValueError(f"{run} was begun without --no-tests, and goes on as it was; leave out --no-tests.")
+    return config
 
 
 def _check_folder(folder: Path) -> None:

@@ -48,11 +48,28 @@ def expanded(chosen: Table, forced: Any) -> Table:
     stages = _lifted(values)
     for name in spare:
         _checked(name, stage_settings, stages.pop(name))  # nothing reads it here
+    if only := values.pop("only", None):
+        stages, system = _only(stages, only), ""
+        values["task"] = ""  # of which these stages would be a part
     _wire(stages, system, values.pop("estimator", {}), forced)
     training = values.get("training", {})
     if training.get("pretrain") == "epochs":
         training = {**training, "pretrain": training.get("epochs", Config().training.epochs)}
     return {**values, "system": system or _label(stages), "stages": stages, "training": training}
+
+
+def _only(stages: Table, only: Any) -> Table:
+    """Some of the stages, by themselves: what they learn without the others."""
+    wanted = [only] if isinstance(only, str) else only
+    if not isinstance(wanted, list | tuple) or not all(isinstance(name, str) for name in wanted):
+        raise Refused(f"only is {only!r}; it must name stages")
+    for name in wanted:
+        if name not in stages:
+            raise Refused(f"only names {name!r}, which is no stage; those are {', '.join(stages)}")
+    for name in wanted:
+        if missing := [wire["stage"] for wire in _wires(stages[name]) if _table(wire).get("stage") not in wanted]:
+            raise Refused(f"only leaves out {missing[0]}, which {name} reads; name it too")
+    return {name: table for name, table in stages.items() if name in wanted}
 
 
 def _names_stages(chosen: Table) -> bool:

@@ -44,7 +44,11 @@ class Training(Values):
             each time.
         end_weight: Weight of the last stage's loss, against 1 - end_weight for the others (§2.3); all count fully if
             absent.
+        reduction: Whether what comes back to structures is the gradient of the sum of a batch's losses, or of their
+            mean. Parameters get that of the sum in both, so that clipping and learning rates mean the same.
         warm_up: Epochs before gradients may pass the wires.
+        tests: Whether the test sets are read and scored when the training ends; `spigot evaluate RUN --tests` does it
+            later if not.
         save_seconds: How often the state is saved beside the end of each epoch.
 
     Example:
@@ -58,7 +62,9 @@ class Training(Values):
     patience: Count = 5
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     end_weight: Annotated[float, Field(gt=0, lt=1)] | None = None
+    reduction: Literal["sum", "mean"] = "sum"
     warm_up: Count = 0
+    tests: bool = True
     save_seconds: Annotated[float, Field(ge=0)] = 60.0
 
 
@@ -119,6 +125,7 @@ class Config(Values):
         self._check_names()
         self._check_trained()
         self._check_frozen()
+        self._check_folds()
         return self
 
     def _check_names(self) -> None:
@@ -144,6 +151,27 @@ class Config(Values):
                     "an encoder of its own"
                 )
 
+    def _check_folds(self) -> None:
+        """Only what is trained once and for all, by itself, can be trained once for each fold."""
+        read = {wire.stage for _, wire in self.wires}
+        for name, stage in self.stages.items():
+            if not stage.folds:
+                continue
+            if stage.folds == 1:
+                raise ValueError(f"{name}.folds is 1; a jackknife has at least 2 folds, and none if it is 0")
+            if name not in read:
+                raise ValueError(f"{name}.folds is {stage.folds}, and no stage reads {name}; set {name}.folds = 0")
+            if not is_learned(stage) or name in self.trained:
+                raise ValueError(
+                    f"{name}.folds is for a stage that is frozen after its pretraining, and {name} is not; use the "
+                    f"system or estimator 'pipeline', or {name}.folds = 0 and data.{self.data_of(name)}.part to have "
+                    "it learn from other sentences than those that read it"
+                )
+            if stage.reads or isinstance(stage.encoder, str):
+                raise ValueError(f"{name}.folds needs a stage that reads no other one and has an encoder of its own")
+            if not self.training.pretrain:
+                raise ValueError(f"{name}.folds needs training.pretrain: how long its parsers are trained")
+
     def _check_trained(self) -> None:
         """Every stage must learn from somewhere."""
         read = {wire.stage for _, wire in self.wires}
@@ -158,7 +186,10 @@ class Config(Values):
                     f"{name}.latent = false"
                 )
             if not self.training.pretrain and not stage.start:
-                raise ValueError(f"'pipeline' freezes {name}, so it needs training.pretrain or training.{name}_from.")
+                raise ValueError(
+                    f"'pipeline' freezes {name}, so it needs training.pretrain or training.{name}_from; or let it "
+                    f"learn on with {name}.freeze = false"
+                )
 
     def by_name(self) -> dict[str, Any]:
         """All settings by their dotted names, as plain values: those of a stage under its own name, and those of the
@@ -204,9 +235,10 @@ class Config(Values):
 
     @property
     def trained(self) -> list[str]:
-        """The stages that are trained to the end: those that nothing reads, and those that gradients come back to."""
+        """The stages that are trained to the end: those that nothing reads, those that gradients come back to, and
+        those that have data and are not to be frozen."""
         read = {wire.stage for _, wire in self.wires}
-        reached = {name for name in self.stages if name not in read}
+        reached = {name for name, s in self.stages.items() if name not in read or not (s.freeze or s.latent)}
         for name in reversed(list(self.stages)):
             if name in reached:
                 reached.update(wire.stage for wire in self.stages[name].reads if not wire.is_frozen)

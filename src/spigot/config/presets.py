@@ -93,12 +93,19 @@ def parsing(chosen: Mapping[str, Any], system: str) -> Preset:
         "semantics": {"annotation": "graphs", "reads": {"stage": "syntax", "as": "heads"}},
     }
     below: Table = {"data": {"text": ("trees", "graphs")}}
-    training, syntax = chosen.get("training", {}), chosen.get("syntax", {})
-    start = training.get("syntax_from") or (isinstance(syntax, Mapping) and syntax.get("start"))
-    if system == "pipeline" and not start and "pretrain" not in training:
+    training, syntax = chosen.get("training", {}), _settings(chosen, "syntax")
+    begun = training.get("syntax_from") or syntax.get("start") or not syntax.get("freeze", True)
+    if system == "pipeline" and not begun and "pretrain" not in training:
         # Its parser gets as many passes as the joint ones give theirs.
         below["training"] = {"pretrain": "epochs"}
     return Preset(stages, below)
+
+
+def _settings(chosen: Mapping[str, Any], stage: str) -> Table:
+    """What a file says of a stage, under `stages` or under its own name."""
+    stages = chosen.get("stages")
+    tables = (stages.get(stage) if isinstance(stages, Mapping) else None), chosen.get(stage)
+    return {name: value for table in tables if isinstance(table, Mapping) for name, value in table.items()}
 
 
 class Inside(Values):

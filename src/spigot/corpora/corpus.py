@@ -1,5 +1,6 @@
 """The sentences of an experiment, tagged as the experiment wants them."""
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from spigot.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
+from spigot.corpora.prepared import prepared
+from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
 from spigot.data.formats import read
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
-from spigot.data.tagging.tagger import Tagger, jackknife
+from spigot.data.tagging.tagger import Tagger
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Corpus:
         return replace(self, sets={name: change(name, split) for name, split in self.sets.items()})
 
 
-def load_corpus(settings: Data) -> Corpus:
+def load_corpus(settings: Data, *, tests: bool = True) -> Corpus:
     """Read, or generate, what an experiment trains on and is judged by, each file once.
 
     Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
@@ -72,6 +74,7 @@ def load_corpus(settings: Data) -> Corpus:
 
     Args:
         settings: Where the sentences come from.
+        tests: Whether to look at the test sets; their files must be there all the same.
 
     Example:
         >>> sizes = Synthetic(train=4, dev=2, test=2)
@@ -79,7 +82,8 @@ def load_corpus(settings: Data) -> Corpus:
         >>> {name: len(split.train) for name, split in corpus.sets.items()}
         {'trees': 4, 'graphs': 4, 'labels': 4}
     """
-    corpus, limits = Corpus(_sets(settings)), {name: files.limit for name, files in settings.sets.items()}
+    corpus, limits = Corpus(_sets(settings, tests=tests)), {name: files.limit for name, files in settings.sets.items()}
+    corpus = corpus.apply(lambda name, split: _parted(split, settings.files(name).part))
     tagged = _tagged_set(corpus)
 
     def limit(name: str, split: Split, early: bool) -> Split:
@@ -113,19 +117,26 @@ def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
     return replace(tagged, tagger=tagger)
 
 
-def _sets(settings: Data) -> dict[str, Split]:
+def _sets(settings: Data, *, tests: bool = True) -> dict[str, Split]:
     match settings.source:
         case "synthetic":
-            return _generate(settings.synthetic)
+            made = _generate(settings.synthetic)
         case "listops":
-            from spigot.corpora import listops
-
-            made = listops.splits(ood=settings.listops.test, **settings.listops.model_dump())
-            return {"labels": Split(made.train, made.dev, {"id": made.test, "ood": made.ood})}
+            made = {"labels": _expressions(settings.listops)}
         case "files":
             _require(settings)
             seen: dict[tuple[Path, str], list[Sentence]] = {}
-            return {name: _read(settings, files, seen) for name, files in settings.sets.items()}
+            read = {} if tests else {"tests": {}}
+            sets = {name: files.model_copy(update=read) for name, files in settings.sets.items()}
+            return {name: _read(settings, files, seen) for name, files in sets.items()}
+    return made if tests else {name: replace(split, tests={}) for name, split in made.items()}
+
+
+def _expressions(sizes: ListOps) -> Split:
+    from spigot.corpora import listops
+
+    made = listops.splits(ood=sizes.test, **sizes.model_dump())
+    return Split(made.train, made.dev, {"id": made.test, "ood": made.ood})
 
 
 def _tagged_set(corpus: Corpus) -> str:
@@ -140,8 +151,8 @@ def _tagged(corpus: Corpus, source: str, folds: int) -> Corpus:
             "data.tags = 'predicted' needs tagged sentences to train the tagger on; give a data set that has tags, "
             "such as data.trees or data.graphs, or set data.tags = 'columns'."
         )
-    tagger = Tagger.train(known)
-    noisy = {sentence.forms: sentence for sentence in Lemmatiser().lemmatise(jackknife(known, folds=folds))}
+    tagger, unseen = prepared(known, folds)
+    noisy = {sentence.forms: sentence for sentence in unseen}
 
     def train(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
         fresh = iter(_annotated((sentence for sentence in sentences if sentence.forms not in noisy), tagger))
@@ -236,6 +247,18 @@ def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Senten
 def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:
     """A sentence whose annotations are called otherwise."""
     return replace(sentence, annotations={names.get(name, name): v for name, v in sentence.annotations.items()})
+
+
+def _parted(split: Split, part: str) -> Split:
+    """The sentences of a part; it follows from the words of a sentence alone which one that is."""
+    if not part:
+        return split
+    number, of = map(int, part.split("/"))
+
+    def place(sentence: Sentence) -> int:
+        return int.from_bytes(hashlib.sha256("\n".join(sentence.forms).encode()).digest()[:8]) % of + 1
+
+    return replace(split, train=[sentence for sentence in split.train if place(sentence) == number])
 
 
 def _limited(part: Split, limit: int) -> Split:

@@ -4,12 +4,19 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
 from spigot.values import Count, Positive, Texts, Values
 
 DATA_VARIABLE = "SPIGOT_DATA"
 """The environment variable that names the folder of the corpora."""
+
+
+def _checked_part(part: str) -> str:
+    number, _, of = part.partition("/")
+    if part and not (number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of)):
+        raise ValueError(f"{part!r} is no part of a whole; write '1/2' for the first half")
+    return part
 
 
 class Files(Values):
@@ -19,6 +26,8 @@ class Files(Values):
         train: Training sentences; several files are read one after the other.
         dev: What early stopping and tuning look at.
         tests: Test sets by name, e.g. `id` and `ood`.
+        part: Which of the training sentences to use: `1/2` and `2/2` are two halves that share no text, in whichever
+            data set it stands; all if empty.
         limit: How many training sentences to use, from the start of a shuffled order; all if 0.
         format: What the files are in, where their names do not tell, e.g. `sst-binary`.
         train_format: What the training files are in, if another: `sst-binary-phrases` trains on every phrase.
@@ -32,6 +41,7 @@ class Files(Values):
     train: Texts = ()
     dev: str = ""
     tests: dict[str, str] = Field(default={})
+    part: Annotated[str, AfterValidator(_checked_part)] = ""
     limit: Count = 0
     format: str = ""
     train_format: str = ""

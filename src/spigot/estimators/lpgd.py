@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final
 import torch
 
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_settings
+from spigot.interface.estimators import check_choices, check_settings
 from spigot.interface.polytopes import steps
 from spigot.precision import exact
 from spigot.types import Mask, Parts, Saved, Scales, Values
@@ -48,6 +48,9 @@ class LPGD(AbstractSurrogate):
         polytope: What to project onto; `structure.relaxation` if `None`.
         two_sided: Step both ways, and halve: as many projections, less bias where the gradient is smooth.
         max_norm: Clips $\nabla_z L$ per instance.
+        clip_per: Whether that norm is of an instance, or of each block by itself: of a word's heads, of an arc and its
+            labels.
+        centred: Take the mean out of $\nabla_z L$ first, over each block or over an instance.
 
     Example:
         Entry 1 is near the decision, entry 0 is not: the loss would like both.
@@ -69,11 +72,14 @@ class LPGD(AbstractSurrogate):
     polytope: AbstractPolytope | None = None
     two_sided: bool = False
     max_norm: float | None = None
+    clip_per: Literal["instance", "block"] = "instance"
+    centred: Literal["no", "block", "instance"] = "no"
 
     hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
+        check_choices(self)
         if isinstance(self.rho, str):
             if self.rho != "auto":
                 raise ValueError(f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores.')

@@ -226,6 +226,14 @@ class ScoreFunction(AbstractSurrogate):
         seed: Tells independent runs apart, or the steps of one.
         max_norm: Clips $\nabla_z L$ per instance.
 
+    Example:
+        >>> import spigot
+        >>> scores = torch.zeros(2, requires_grad=True)
+        >>> z = spigot.argmax(scores, spigot.OneOf(), ScoreFunction(samples=1000))
+        >>> (z * torch.tensor([1.0, -1.0])).sum().backward()
+        >>> bool(((scores.grad - torch.tensor([0.5, -0.5])).abs() < 0.05).all())           # the gradient of the mean
+        True
+
     References:
         Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning.
         Kool, van Hoof, Welling (2019), Buy 4 REINFORCE samples, get a baseline for free!
@@ -292,6 +300,15 @@ def score_function(
 
     Returns:
         The mean loss of each instance; `backward` on its sum gives the estimates to scores and parameters.
+
+    Example:
+        A loss with no derivative: whether entry 0 was drawn.
+
+        >>> import spigot
+        >>> scores = torch.zeros(2, requires_grad=True)
+        >>> spigot.score_function(lambda z: (z[..., 0] == 1).float(), spigot.OneOf(), scores, samples=1000).backward()
+        >>> bool(((scores.grad - torch.tensor([0.25, -0.25])).abs() < 0.05).all())
+        True
 
     References:
         Williams (1992), Simple statistical gradient-following algorithms for connectionist reinforcement learning.

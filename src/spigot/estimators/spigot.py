@@ -1,10 +1,10 @@
 """Structured projection of intermediate gradients."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar, Literal, final
 
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_settings
+from spigot.interface.estimators import check_choices, check_settings
 from spigot.types import Mask, Parts, Saved, Values
 
 
@@ -28,6 +28,9 @@ class Spigot(AbstractSurrogate):
         polytope: What to project onto; `structure.relaxation` if `None`.
         max_norm: Clips $\nabla_z L$ per instance. The program published with the paper clipped to 1 (5/32) and had
             no step size.
+        clip_per: Whether that norm is of an instance, or of each block by itself: of a word's heads, of an arc and its
+            labels.
+        centred: Take the mean out of $\nabla_z L$ first, over each block or over an instance.
 
     Example:
         >>> import torch, spigot
@@ -44,11 +47,14 @@ class Spigot(AbstractSurrogate):
     eta: float = 1.0
     polytope: AbstractPolytope | None = None
     max_norm: float | None = None
+    clip_per: Literal["instance", "block"] = "instance"
+    centred: Literal["no", "block", "instance"] = "no"
 
     hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
+        check_choices(self)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask

@@ -1,12 +1,12 @@
 """Estimators that need the argmax and nothing else."""
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import ClassVar, Literal, final
 
 import torch
 
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_settings
+from spigot.interface.estimators import check_choices, check_settings
 from spigot.polytopes.hull import tangent
 from spigot.types import Mask, Parts, Saved
 
@@ -51,6 +51,9 @@ class StraightThrough(AbstractSurrogate):
     Attributes:
         eta: Scales the gradient; 1 is the textbook estimator.
         max_norm: Clips $\nabla_z L$ per instance.
+        clip_per: Whether that norm is of an instance, or of each block by itself: of a word's heads, of an arc and its
+            labels.
+        centred: Take the mean out of $\nabla_z L$ first, over each block or over an instance.
 
     Example:
         >>> import spigot
@@ -67,11 +70,14 @@ class StraightThrough(AbstractSurrogate):
 
     eta: float = 1.0
     max_norm: float | None = None
+    clip_per: Literal["instance", "block"] = "instance"
+    centred: Literal["no", "block", "instance"] = "no"
 
     hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
+        check_choices(self)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask

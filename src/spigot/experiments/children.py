@@ -3,28 +3,24 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Literal, Protocol, TypeAlias
 
-from spigot.experiments.sweep import Trial
-from spigot.training.checkpoint import CONFIG, SCORES, write_config
+from spigot.corpora.prepared import CACHE_VARIABLE
+from spigot.experiments.processes import Launcher, LocalLauncher, Process, is_locked, lock, signal_name
+from spigot.experiments.study.trials import Trial
+from spigot.training.checkpoint import SCORES
 
-try:
-    import fcntl
-except ImportError:  # only POSIX can lock a folder this way
-    fcntl = None
+COMMAND = (sys.executable, "-m", "spigot")
+"""What runs a command of spigot, before its words."""
 
-TRAIN = (sys.executable, "-m", "spigot", "train")
-"""The command that trains, before its arguments."""
-
-LOCK = ".trainings.lock"
+LOCK, CACHE = ".trainings.lock", ".cache"
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _PAUSE = 0.02  # seconds between two looks at those that were told to end
 
@@ -43,8 +39,8 @@ class Training(Protocol):
 
     Example:
         >>> from spigot.config import Config
-        >>> from spigot.experiments.sweep_results import Result
-        >>> training: Training = Result(Trial("eta=0.1,seed=0", {"estimator.eta": 0.1}, 0, Config()))
+        >>> from spigot.experiments.study.progress import Progress
+        >>> training: Training = Progress(Trial("ste-0", "ste", "", 0, Config()))
         >>> training.status
         'waiting'
     """
@@ -61,11 +57,10 @@ class Training(Protocol):
 class _Child:
     training: Training
     run: Path
-    process: "subprocess.Popen[bytes]"
-    log: IO[bytes]
+    process: Process
+    log: Path
     said_before: int
     seconds_before: float
-    started: float = field(default_factory=time.monotonic)
 
 
 class Children:
@@ -77,7 +72,8 @@ class Children:
     Args:
         folder: The folder for the runs; it exists.
         threads: How many threads each training may use.
-        command: What trains, before its arguments.
+        command: What runs a command of spigot, before its words.
+        launcher: What starts them: processes of this machine by default.
 
     Attributes:
         stopped: The requests to stop so far.
@@ -92,19 +88,29 @@ class Children:
         (0, [], False)
     """
 
-    def __init__(self, folder: Path, *, threads: int = 1, command: Sequence[str] = TRAIN) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        threads: int = 1,
+        command: Sequence[str] = COMMAND,
+        launcher: Launcher | None = None,
+    ) -> None:
         self.stopped: list[int] = []
-        self._folder, self._threads, self._command = folder, threads, command
+        self._folder = folder
+        self._launcher = launcher or LocalLauncher(command, surroundings(folder, threads))
         self._running: list[_Child] = []
         self._heeded = 0
         self._ending = False
         self._lock: IO[str] | None = None
+        self._noted = ""
         self._held = ExitStack()
 
     def __enter__(self) -> "Children":
         with ExitStack() as stack:
-            self._lock = stack.enter_context(_lock(self._folder))
-            stack.enter_context(_collected_signals(self.stopped))
+            self._lock = stack.enter_context(_own(self._folder))
+            stack.enter_context(self._launcher)
+            stack.enter_context(_collected_signals(self.stopped))  # last, as a launcher may listen to them, too
             self._held = stack.pop_all()
         return self
 
@@ -123,37 +129,19 @@ class Children:
         """How many are under way."""
         return len(self._running)
 
-    def start(self, training: Training) -> None:
-        """Start a training, or go on with one that was interrupted."""
+    def start(self, training: Training, words: Sequence[str]) -> None:
+        """Start a training, or go on with one that was interrupted.
+
+        Args:
+            training: What is told how far it is.
+            words: The words of the command.
+        """
         name = training.trial.name
-        run = self._folder / name
-        if (run / CONFIG).exists():
-            words = ["--resume", str(run)]
-        else:
-            # A copy for this one alone: the file it comes from may change while others are trained.
-            config = self._folder / f"{name}.toml"
-            write_config(config, training.trial.config)
-            words = [str(config), "--out", str(run)]
-        log = (self._folder / f"{name}.log").open("ab")
-        said_before = log.tell()
-        try:
-            process = subprocess.Popen(
-                [*self._command, *words, "--threads", str(self._threads)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **dict.fromkeys(_THREADS, str(self._threads))},
-                # Ctrl-C on a terminal reaches all its processes. Two signals would keep a training from saving its
-                # state, and it gets one from here.
-                start_new_session=True,
-                # While a training lives the folder stays locked, even if this process is killed.
-                pass_fds=() if self._lock is None else (self._lock.fileno(),),
-            )
-        except BaseException:
-            log.close()
-            raise
+        log = self._folder / f"{name}.log"
+        said_before = log.stat().st_size if log.exists() else 0
+        process = self._launcher.start(log, words)
         training.status, training.reason = "running", ""
-        self._running.append(_Child(training, run, process, log, said_before, training.seconds))
+        self._running.append(_Child(training, self._folder / name, process, log, said_before, training.seconds))
         self._note_processes()
 
     def look(self) -> bool:
@@ -161,21 +149,19 @@ class Children:
         ended = False
         for child in list(self._running):
             training = child.training
-            training.seconds = child.seconds_before + time.monotonic() - child.started
             code = child.process.poll()
+            training.seconds = child.seconds_before + child.process.seconds
             if code is None:
                 continue
             ended = True
             self._running.remove(child)
-            child.log.close()
             if code == 0 and (child.run / SCORES).exists():
                 training.status = "finished"
             elif self._ending:
                 training.status = "interrupted"
             else:
                 training.status, training.reason = "failed", _reason(child, code)
-        if ended:
-            self._note_processes()
+        self._note_processes()
         return ended
 
     def heed(self) -> None:
@@ -198,30 +184,42 @@ class Children:
 
     def _end(self) -> None:
         for child in self._running:
-            if self._ending:
-                child.process.kill()
-            else:
-                child.process.terminate()
+            child.process.tell(signal.SIGKILL if self._ending else signal.SIGTERM)
         self._ending = True
 
     def _note_processes(self) -> None:
-        """Tell in the locked file what keeps it locked."""
-        if self._lock is not None:
+        """Tell in the locked file what runs in the folder."""
+        places = " ".join(filter(None, (child.process.place for child in self._running)))
+        if self._lock is not None and places != self._noted:
+            self._noted = places
             with suppress(OSError):  # a full disk is no reason to give up
                 self._lock.truncate(0)
-                self._lock.write(" ".join(str(child.process.pid) for child in self._running))
+                self._lock.write(places)
                 self._lock.flush()
 
 
-def _reason(child: _Child, code: int) -> str:
+def surroundings(folder: Path, threads: int) -> dict[str, str]:
+    """The environment of a training: so many threads, and one place for what all would work out again.
+
+    Example:
+        >>> surroundings(Path("runs"), 2)["OMP_NUM_THREADS"]
+        '2'
+    """
+    cache = os.environ.get(CACHE_VARIABLE) or str(folder.resolve() / CACHE)
+    return {**os.environ, CACHE_VARIABLE: cache, **dict.fromkeys(_THREADS, str(threads))}
+
+
+def _reason(child: _Child, code: int | str) -> str:
     """Why a training ended, in one sentence."""
+    if isinstance(code, str):
+        return code
     if code < 0:
-        name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
+        name = signal_name(-code)
         more = ", as the system does when memory runs out" if name == "SIGKILL" else ""
         return f"It was ended by {name}{more}."
     if code == 0:
         return f"It ended without a {SCORES}."
-    with Path(child.log.name).open("rb") as log:
+    with child.log.open("rb") as log:
         log.seek(child.said_before)
         said = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
     ours = [line for line in said if line.startswith("spigot: ")]
@@ -230,21 +228,20 @@ def _reason(child: _Child, code: int) -> str:
 
 
 @contextmanager
-def _lock(folder: Path) -> Iterator[IO[str] | None]:
-    """Keep others out of a folder."""
-    if fcntl is None:
-        yield None
-        return
-    with (folder / LOCK).open("a+", encoding="ascii") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+def _own(folder: Path) -> Iterator[IO[str]]:
+    """Keep others out of a folder.
+
+    Another command has the folder locked; what a killed one has left running, here or on a cluster, its own log.
+    """
+    with (folder / LOCK).open("a+", encoding="utf-8") as file:
+        if not lock(file) or any(is_locked(log) for log in folder.glob("*.log")):
             file.seek(0)
             by = f" (process {', '.join(numbers)})" if (numbers := file.read().split()) else ""
             raise ValueError(
                 f"trainings are still running in {folder}, of another command or of one that was killed{by}; wait for "
                 "them, or stop them."
-            ) from None
+            )
+        file.truncate(0)
         yield file
 
 

@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -73,6 +73,12 @@ class AbstractSurrogate(AbstractEstimator):
     max_norm: float | None
     r"""Clips $\nabla_z L$ to this 2-norm, instance by instance, before anything else; `None` leaves it alone."""
 
+    clip_per: Literal["instance", "block"] = "instance"
+    """What `max_norm` is the norm of: a whole instance, or each block of the relaxation by itself."""
+
+    centred: Literal["no", "block", "instance"] = "no"
+    """Whether the gradient is first made free of its mean, over each block or over an instance."""
+
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         """What goes forward, and the tensors that `pullback` will need beside scores, z and mask: the argmax, and none.
 
@@ -106,16 +112,25 @@ class AbstractSurrogate(AbstractEstimator):
         return explanation(z, grad, record.gradient, ndim, stepped=stepped, projected=projected, gap=gap)
 
     def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
-        """The gradient as the estimator uses it: zero outside the mask, each instance at most `max_norm` long."""
-        return clipped(grad, mask, structure.event_ndim, self.max_norm)
+        """The gradient as the estimator uses it: zero outside the mask, without its mean if it is to be centred, and
+        each instance, or block, at most `max_norm` long."""
+        ndim = structure.event_ndim
+        if self.centred != "no":
+            grad = structure.relaxation.centred(grad, mask, ndim, blocks=self.centred == "block")
+        axes = structure.relaxation.block_axes if self.clip_per == "block" else None
+        return clipped(grad, mask, ndim, self.max_norm, axes)
 
 
-def clipped(grad: Parts, mask: Mask, event_ndim: int, max_norm: float | None) -> Parts:
-    """A gradient, zero outside the mask, of each instance at most `max_norm` long."""
+def clipped(
+    grad: Parts, mask: Mask, event_ndim: int, max_norm: float | None, axes: tuple[int, ...] | None = None
+) -> Parts:
+    """A gradient, zero outside the mask, of each instance, or of what some axes span, at most `max_norm` long."""
     grad = torch.where(mask, grad, 0)
     if max_norm is None:
         return grad
-    norm = torch.linalg.vector_norm(exact(grad), dim=tuple(range(-event_ndim, 0)), keepdim=True)  # which may overflow
+    axes = tuple(range(-event_ndim, 0)) if axes is None else axes
+    wide = exact(grad)  # whose norm may overflow otherwise
+    norm = torch.linalg.vector_norm(wide, dim=axes, keepdim=True) if axes else wide.abs()
     return grad.mul_((max_norm / norm.clamp(min=max_norm)).to(grad.dtype))
 
 
@@ -130,6 +145,16 @@ def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
         raise ValueError(f"max_norm is {max_norm!r}; it must be a positive number, or None for no clipping.")
     if not isinstance(eta, int | float) or not 0 <= eta < math.inf:
         raise ValueError(f"eta is {eta!r}; a step size must be a finite number, zero or more.")
+
+
+def check_choices(estimator: AbstractSurrogate) -> None:
+    """Refuse ways to clip and centre that there are not, and a clip without a norm."""
+    for name, known in (("clip_per", ("instance", "block")), ("centred", ("no", "block", "instance"))):
+        if getattr(estimator, name) not in known:
+            listed = ", ".join(map(repr, known))
+            raise ValueError(f"{name} is {getattr(estimator, name)!r}; it must be one of {listed}.")
+    if estimator.clip_per == "block" and estimator.max_norm is None:
+        raise ValueError("clip_per is 'block', and there is nothing to clip to; give a max_norm.")
 
 
 def check_gradient(grad: Tensor, scores: Tensor) -> None:

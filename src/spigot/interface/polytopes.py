@@ -74,6 +74,27 @@ class AbstractPolytope(Bordered, abc.ABC):
         """
         return None
 
+    @property
+    def block_axes(self) -> tuple[int, ...] | None:
+        """The axes along which parts share a constraint, from the last one, so that a block is what they span; empty
+        where every part stands for itself, and `None` if the polytope is no product of such blocks."""
+        return None
+
+    def centred(self, direction: Parts, mask: Mask, event_ndim: int, *, blocks: bool) -> Parts:
+        """A direction less its mean, so that what pushes all parts alike is gone.
+
+        Args:
+            direction: The direction.
+            mask: Parts that exist.
+            event_ndim: How many trailing axes are parts.
+            blocks: Take the mean over each block; otherwise over all parts of the instance.
+
+        Returns:
+            The direction, zero where masked.
+        """
+        axes = self.block_axes if blocks else None
+        return centre(direction, mask, tuple(range(-event_ndim, 0)) if axes is None else axes)
+
     def tangent(self, direction: Parts, mask: Mask) -> Parts | None:
         """The nearest direction that stays inside the affine hull of the polytope.
 
@@ -81,6 +102,15 @@ class AbstractPolytope(Bordered, abc.ABC):
             The direction, zero where masked; `None` if the polytope does not know its affine hull.
         """
         return None
+
+
+def centre(direction: Parts, mask: Mask, axes: int | tuple[int, ...]) -> Parts:
+    """The direction less its mean along an axis or several, which is what keeps sums along it as they are."""
+    inside = torch.where(mask, direction, 0)
+    if axes == ():  # a part that stands for itself has nothing to be compared with
+        return inside
+    mean = inside.sum(axes, keepdim=True) / mask.sum(axes, keepdim=True).clamp(min=1)
+    return torch.where(mask, inside - mean, 0)
 
 
 def steps(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor
 
-from spigot.checks import MissingVerbError
+from spigot.checks import MissingVerbError, check_parts
 from spigot.interface.polytopes import AbstractPolytope
 from spigot.precision import Bordered, exact
 from spigot.records import HullResult
@@ -147,6 +147,7 @@ class AbstractMarginalStructure(AbstractStructure):
 
     def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
+        mask = check_parts(scores, mask, self.event_ndim)
         wide = exact(scores)
         finite = torch.where(wide.isfinite(), wide, 0)  # -inf has no mass; NaN inside the mask is refused below
         axes = tuple(range(-self.event_ndim, 0))
@@ -165,6 +166,8 @@ class AbstractMarginalStructure(AbstractStructure):
             raise ValueError(
                 f"others has shape {tuple(others.shape)} and scores {tuple(scores.shape)}; they must be equal."
             )
+        mask = check_parts(scores, mask, self.event_ndim)
+        check_parts(others, mask, self.event_ndim, "others")
         s, t = exact(scores), exact(others)
         mu = self.marginals(s, mask)
         axes = tuple(range(-self.event_ndim, 0))
@@ -191,6 +194,9 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
     ) -> Members:
         r"""Independent draws from $p(z) \propto \exp(z^\top s)$: exact, not by noise on the scores.
 
+        Where every member scores $-\infty$ there is nothing to draw, which is an error; trees alone have an answer,
+        with as few parts of $-\infty$ as can be.
+
         Args:
             scores: The part scores $s$, `(*batch, *parts)`.
             mask: Parts that exist.
@@ -206,7 +212,10 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
         limits = torch.iinfo(torch.int64)
         where = scores.device if generator is None else generator.device
         shape = (samples, *scores.shape[: scores.ndim - self.event_ndim])
-        seeds = torch.randint(limits.min, limits.max, shape, generator=generator, device=where)
+        if generator is None:  # the other form does not take sizes that a compiler leaves open
+            seeds = torch.randint(limits.min, limits.max, shape, device=where)
+        else:
+            seeds = torch.randint(limits.min, limits.max, shape, generator=generator, device=where)
         return self.sample_from_seeds(scores, seeds.to(scores.device), mask)
 
     @abc.abstractmethod

@@ -1,6 +1,6 @@
 """Systems of stages, a system as a function of sentences, and a look at what it decides."""
 
-from spigot.models.accounts import Account, PartAccount, account
+from spigot.models.accounts import Account, PartAccount, Pushes, account, pushes
 from spigot.models.build import fresh, learned_annotations
 from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
@@ -20,6 +20,7 @@ __all__ = [
     "Parser",
     "PartAccount",
     "Passed",
+    "Pushes",
     "System",
     "Wire",
     "account",
@@ -27,4 +28,5 @@ __all__ = [
     "head_entropy",
     "inspect",
     "learned_annotations",
+    "pushes",
 ]

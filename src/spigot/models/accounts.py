@@ -1,7 +1,7 @@
 """What an estimator does to the structure inside a system: the step, the projection, and what goes on to the scores."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from spigot.data.sentence import Arc, Sentence
 from spigot.interface import AbstractEstimator
 from spigot.models.parser import Parser, with_tags
 from spigot.models.system import Passed, Wire
+from spigot.records import Explanation
 from spigot.stages.stage import AbstractStage
 
 
@@ -42,6 +43,58 @@ class PartAccount:
 
 
 @dataclass(frozen=True)
+class Pushes:
+    """How much of what went on to the scores pushes whom, and where: sums of absolute gradients.
+
+    A negative gradient pushes up: a step against it raises the score.
+
+    Attributes:
+        absent_up: Parts that are not in the structure, towards being chosen.
+        absent_down: Those, further away from it.
+        present_up: Parts that are in the structure, to stay there.
+        present_down: Those, towards being dropped.
+        absent: How many parts are not there.
+        present: How many are.
+
+    Example:
+        >>> pushed = Pushes.of(z=torch.tensor([1.0, 0.0, 0.0]), gradient=torch.tensor([0.5, -0.75, 0.25]))
+        >>> pushed.absent_up, pushed.shares()["absent_up"], pushed.present
+        (0.75, 0.5, 1)
+    """
+
+    absent_up: float = 0.0
+    absent_down: float = 0.0
+    present_up: float = 0.0
+    present_down: float = 0.0
+    absent: int = 0
+    present: int = 0
+
+    @classmethod
+    def of(cls, z: Tensor, gradient: Tensor, mask: Tensor | None = None) -> "Pushes":
+        """Those of one structure, or of several together.
+
+        Args:
+            z: What went forward.
+            gradient: What came back to the scores.
+            mask: Parts that exist; all if omitted.
+        """
+        there = z > 0
+        exists = torch.ones_like(there) if mask is None else mask
+        up, down = (-gradient).clamp(min=0).double(), gradient.clamp(min=0).double()
+        sums = [float(side[there == chosen].sum()) for chosen in (False, True) for side in (up, down)]
+        return cls(*sums, absent=int((exists & ~there).sum()), present=int((exists & there).sum()))
+
+    def __add__(self, other: "Pushes") -> "Pushes":
+        return Pushes(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
+    def shares(self) -> dict[str, float]:
+        """The four sums, each as a share of them all; zeros if nothing came back."""
+        sums = {name: getattr(self, name) for name in ("absent_up", "absent_down", "present_up", "present_down")}
+        total = sum(sums.values())
+        return {name: value / total if total else 0.0 for name, value in sums.items()}
+
+
+@dataclass(frozen=True)
 class Account:
     """What an estimator did to the intermediate structure of an annotated sentence.
 
@@ -51,6 +104,7 @@ class Account:
         estimator: The estimator and its settings.
         parts: The parts that are in the structure or that a gradient or the projection touched, those with the largest
             gradient first.
+        pushes: How much of the gradient of all parts pushes whom, and where.
 
     Example:
         >>> Account(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0, max_norm=None)", ()).loss
@@ -61,6 +115,7 @@ class Account:
     loss: float
     estimator: str
     parts: tuple[PartAccount, ...]
+    pushes: Pushes = Pushes()
 
 
 def account(
@@ -98,7 +153,7 @@ def account(
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> told = account(fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}), rain)
         >>> list(told), told["syntax -> semantics"].estimator
-        (['syntax -> semantics'], 'Spigot(eta=1.0, polytope=None, max_norm=None)')
+        (['syntax -> semantics'], "Spigot(eta=1.0, polytope=None, max_norm=None, clip_per='instance', centred='no')")
         >>> all(abs(part.z - part.projected - part.gradient) < 1e-5 for part in told["syntax -> semantics"].parts)
         True
     """
@@ -125,18 +180,56 @@ def account(
         grad = torch.zeros_like(z) if z.grad is None else z.grad
         source = model.stages[wire.source]
         used = wire.watched_with(estimator)
-        parts = _explained(source, model.estimator_on(wire, used), scores.detach(), grad, mask, top)
-        told[wire.name] = Account(sentence, float(loss.detach()), repr(used), parts)
+        explained = model.estimator_on(wire, used).explain(source.structure, scores.detach(), grad, mask)
+        pushed = Pushes.of(explained.z, explained.gradient, mask)
+        told[wire.name] = Account(
+            sentence, float(loss.detach()), repr(used), _listed(_columns(explained), source, top), pushed
+        )
     return told
 
 
-def _explained(
-    source: AbstractStage, estimator: AbstractEstimator, scores: Tensor, grad: Tensor, mask: Tensor, top: int
-) -> tuple[PartAccount, ...]:
-    told = estimator.explain(source.structure, scores, grad, mask)
+def pushes(
+    parser: Parser,
+    sentences: Iterable[Sentence],
+    estimator: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
+    *,
+    task: str = "",
+) -> dict[str, Pushes]:
+    """Whom an estimator pushes, and where, over some training sentences.
+
+    On structures whose parts may be absent, such as graphs, an estimator may push all that is absent up, whatever the
+    sentence says; this tells.
+
+    Args:
+        parser: The system.
+        sentences: Sentences with what the stage learns from.
+        estimator: As for `account`.
+        task: As for `account`.
+
+    Returns:
+        The sums over the sentences, for each wire by its name.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Graph
+        >>> from spigot.models.build import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
+        >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
+        >>> told = pushes(parser, [rain, rain])["syntax -> semantics"]
+        >>> told.present, told.absent_down                     # SPIGOT never pushes down what is absent
+        (4, 0.0)
+    """
+    found: dict[str, Pushes] = {}
+    for sentence in sentences:
+        for name, told in account(parser, sentence, estimator, task=task, top=1).items():
+            found[name] = found.get(name, Pushes()) + told.pushes
+    return found
+
+
+def _columns(told: Explanation) -> Tensor:
+    """What happened to each part of the only structure there is, in the order of the fields of an account."""
     stepped, projected = (told.z if value is None else value for value in (told.stepped, told.projected))
-    values = torch.stack((told.z, told.grad, stepped, projected, told.gradient), -1)[0].detach()
-    return _listed(values, source, top)
+    return torch.stack((told.z, told.grad, stepped, projected, told.gradient), -1)[0].detach()
 
 
 def _weight(parser: Parser, task: str) -> float:

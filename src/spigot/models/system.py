@@ -338,6 +338,9 @@ class System(nn.Module):
                 read.append(source.given(reading.batch))
                 continue
             estimator = wire.watched_with(reading.instead)
+            if wire.source in reading.batch.read and isinstance(estimator, spigot.Pipeline):
+                read.append(reading.batch.read[wire.source])
+                continue
             frozen = not torch.is_grad_enabled() or not reading.through or isinstance(estimator, spigot.Pipeline)
             key = wire.source, estimator, frozen
             if key not in reading.passed:

@@ -10,6 +10,7 @@ from spigot.algorithms.simplex import project_arc_labels, project_heads, project
 from spigot.algorithms.words import existing_words, labelled_arcs, tree_arcs
 from spigot.checks import check_arcs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
+from spigot.interface.polytopes import centre
 from spigot.types import Flags, Mask, Parts, Scales
 
 
@@ -34,8 +35,12 @@ class Simplex(AbstractPolytope):
     ) -> Parts:
         return pull_simplex(z, grad, mask, eta, scores, scale, two_sided)
 
+    @property
+    def block_axes(self) -> tuple[int, ...]:
+        return (-1,)
+
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
-        return _centre(direction, mask, -1)
+        return centre(direction, mask, -1)
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 1, "point")
@@ -63,6 +68,10 @@ class Box(AbstractPolytope):
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         mask = check_parts(point, mask, self.event_ndim, "point")
         return point.clamp(0, 1).masked_fill(~mask, 0)
+
+    @property
+    def block_axes(self) -> tuple[int, ...]:
+        return ()
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return torch.where(mask, direction, 0)
@@ -102,8 +111,12 @@ class HeadSimplex(AbstractPolytope):
     ) -> Parts:
         return pull_heads(z, grad, mask, eta, scores, scale, two_sided)
 
+    @property
+    def block_axes(self) -> tuple[int, ...]:
+        return (-2,)
+
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
-        return _centre(direction, mask, -2)
+        return centre(direction, mask, -2)
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = tree_arcs(check_arcs(point, mask, "point"))
@@ -132,8 +145,12 @@ class LabelledHeadSimplex(AbstractPolytope):
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_labelled_heads(point, check_labelled_arcs(point, mask, None, "point"))
 
+    @property
+    def block_axes(self) -> tuple[int, ...]:
+        return (-3, -1)
+
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
-        return _centre(direction, mask, (-3, -1))
+        return centre(direction, mask, (-3, -1))
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = labelled_arcs(check_labelled_arcs(point, mask, None, "point"))
@@ -180,12 +197,27 @@ class ArcLabel(AbstractPolytope):
     ) -> Parts:
         return pull_arc_labels(z, grad, mask, eta, self.sequential, scores, scale, two_sided)
 
+    @property
+    def block_axes(self) -> tuple[int, ...]:
+        return (-1,)
+
+    def centred(self, direction: Parts, mask: Mask, event_ndim: int, *, blocks: bool) -> Parts:
+        """Parts are compared with their like: labels with labels, arcs with arcs, predicates with predicates. Within a
+        block there is one arc, or one predicate, which stays as it is."""
+        labels = torch.zeros_like(mask)
+        labels[..., 1:] = mask[..., 1:]
+        if blocks:
+            return torch.where(labels, centre(direction, labels, -1), torch.where(mask, direction, 0))
+        diagonal = torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device).unsqueeze(-1)
+        kinds = labels, mask & ~labels & ~diagonal, mask & ~labels & diagonal
+        return torch.stack([centre(direction, kind, (-3, -2, -1)) for kind in kinds]).sum(0)
+
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         """What an arc gets, its labels get in sum: its labels, and one less the arc, are a simplex."""
         diagonal = torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device).unsqueeze(-1)
         arcs = mask[..., :1] & ~diagonal
         lifted = torch.cat((-direction[..., :1], direction[..., 1:]), -1)
-        back = _centre(lifted, torch.cat((arcs, mask[..., 1:] & arcs), -1), -1)
+        back = centre(lifted, torch.cat((arcs, mask[..., 1:] & arcs), -1), -1)
         # Predicates, on the diagonal, are intervals of their own.
         alone = torch.where(mask[..., :1], direction[..., :1], 0)
         return torch.cat((torch.where(diagonal, alone, -back[..., :1]), back[..., 1:]), -1)
@@ -200,13 +232,6 @@ class ArcLabel(AbstractPolytope):
         into_root = p[..., 1:, 0, :].abs().flatten(-2).sum(-1) > atol
         fine = ~(broken | stray).flatten(-2).any(-1) & ~into_root
         return fine & Box(event_ndim=3).contains(point, mask, atol=atol)
-
-
-def _centre(direction: Parts, mask: Mask, axis: int | tuple[int, ...]) -> Parts:
-    """The direction less its mean along an axis or several, which is what keeps sums along it as they are."""
-    inside = torch.where(mask, direction, 0)
-    mean = inside.sum(axis, keepdim=True) / mask.sum(axis, keepdim=True).clamp(min=1)
-    return torch.where(mask, inside - mean, 0)
 
 
 def _nonnegative(point: Parts, mask: Mask, event_ndim: int, atol: float) -> Flags:

@@ -16,7 +16,7 @@ from spigot.data.sentence import Sentence
 from spigot.training import checkpoint
 from spigot.training.judges import Judge, judges
 
-_SAME = ("seed", "name", "data.root", "training.save_seconds")  # and whatever a stage starts from
+_SAME = ("seed", "name", "data.root", "training.tests", "training.save_seconds")  # and whatever a stage starts from
 _UNSHOWN = ("sweep", "data.obtain")  # also what stands below them
 _LINES = {
     checkpoint.STEPS: {"phase", "task", "epoch", "step", "of", "loss", "sentences", "tokens", "dev"},

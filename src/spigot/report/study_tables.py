@@ -134,7 +134,7 @@ def _score_table(results: Results, stage: str, point: Point) -> Table | None:
     heads = [f"{PARTS.get(columns[k][0], columns[k][0])} {columns[k][1]}" for k in known]
     title = f"{stage}, {point_name(point)}" if point else stage
     note = " ".join(_reading(results, stage, point, [system for system, _ in found], rows))
-    return Table(["", *heads, "n"], rows, title, note)
+    return Table(["", *heads, "n"], rows, title, note, stacked=True)
 
 
 def _mean_cell(scores: Scores | None, best: str = "") -> Cell:

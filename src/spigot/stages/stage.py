@@ -19,7 +19,7 @@ from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
 from spigot.types import Mask, Parts, Values
-from spigot.values import Optimiser, Positive, merged
+from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
 from spigot.wires.estimators import EstimatorSettings
 from spigot.wires.readers import READERS, Source
@@ -55,6 +55,10 @@ class StageSettings(Settings):
         data: The data set it learns from, a table of `data`; the usual one of its annotation if empty.
         latent: Whether it has no data of its own, and other stages train it through their wires.
         start: A finished run to take the trained stage from, instead of pretraining it.
+        freeze: Whether it stays as it is once it is pretrained, if nothing ever comes back to it through a wire;
+            otherwise it goes on learning from its own data beside the stages that read it.
+        folds: Into how many parts its training sentences are divided, so that the stages that read it learn from what
+            a parser finds that has not seen the sentence; 0 for none of that. For stages that are frozen.
         reads: The stages it reads, how, and what comes back to them.
         encoder: How words become states; or the name of one in `encoders`, shared with other stages.
         mlp: Hidden units.
@@ -74,6 +78,8 @@ class StageSettings(Settings):
     data: str = ""
     latent: bool = False
     start: str = ""
+    freeze: bool = True
+    folds: Count = 0
     reads: Annotated[tuple[WireSettings, ...], BeforeValidator(_wires)] = ()
     encoder: EncoderOrName = encoder_settings({})
     mlp: Positive = 100

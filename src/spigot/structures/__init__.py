@@ -1,5 +1,6 @@
 """Finite sets of 0/1 structures, and their best members."""
 
+from spigot.structures.alignments import Alignments
 from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
 from spigot.structures.constituents import ConstituencyTrees
@@ -12,6 +13,7 @@ from spigot.structures.subsets import Subsets
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
+    "Alignments",
     "Chains",
     "ConstituencyTrees",
     "LabelledTrees",

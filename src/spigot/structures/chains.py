@@ -10,6 +10,7 @@ from torch import Tensor
 from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
 from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
 from spigot.algorithms.chains import chain_lengths, chain_parts, part_places
+from spigot.algorithms.kernels import flatten
 from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
@@ -92,9 +93,8 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = chain_parts(self._check(z, mask, "z"))
-        shape = (-1, *z.shape[-3:])
         fine = _members(z, parts).flatten().tolist()  # all at once: only what is broken is looked at one by one
-        each = zip(fine, z.detach().reshape(shape), parts.reshape(shape), strict=True)
+        each = zip(fine, flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [[] if good else _violations(values, exists) for good, values, exists in each]
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
@@ -140,7 +140,7 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         steps = max(n - 1, 0)
         whole = (*unary.shape[:-2], steps, k, k)
         fits = len(transitions.shape) <= len(whole) and all(
-            given in (1, wanted) for given, wanted in zip(transitions.shape[::-1], whole[::-1], strict=False)
+            given == 1 or given == wanted for given, wanted in zip(transitions.shape[::-1], whole[::-1], strict=False)
         )
         if unary.ndim < 2 or unary.shape[-1] != k or transitions.shape[-2:] != (k, k) or not fits:
             raise ValueError(

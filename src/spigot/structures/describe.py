@@ -38,6 +38,34 @@ def entry_mask(lengths: Tensor, size: int | None) -> Mask:
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
 
+def grid_mask(lengths: Tensor, size: int | tuple[int, int] | None, columns: Tensor | None) -> Mask:
+    """The pairs `(*batch, n, m)` of so many rows and columns; as many of the one as of the other if not given."""
+    across = lengths if columns is None else columns
+    check_lengths(lengths)
+    check_lengths(across)
+    if across.shape != lengths.shape:
+        raise ValueError(
+            f"lengths has shape {tuple(lengths.shape)} and columns {tuple(across.shape)}; they must be equal."
+        )
+    sizes = (size, size) if size is None or isinstance(size, int) else tuple(size)
+    if len(sizes) != 2:
+        raise ValueError(f"size is {size}; it must be one number, or two: rows and columns.")
+    down, along = (
+        torch.arange(_padded(count, room, name), device=count.device) < count.unsqueeze(-1)
+        for count, room, name in ((lengths, sizes[0], "rows"), (across, sizes[1], "columns"))
+    )
+    return down.unsqueeze(-1) & along.unsqueeze(-2)
+
+
+def _padded(count: Tensor, size: int | None, what: str) -> int:
+    if size is not None and torch.compiler.is_compiling():
+        return size  # a compiled graph cannot look at values
+    longest = int(count.max()) if count.numel() else 0
+    if size is not None and size < longest:
+        raise ValueError(f"size is {size}, but an instance has {longest} {what}.")
+    return longest if size is None else size
+
+
 def check_lengths(lengths: Tensor) -> None:
     """Lengths are whole numbers, zero or more."""
     if not isinstance(lengths, Tensor):

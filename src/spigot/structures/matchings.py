@@ -10,7 +10,7 @@ from spigot.algorithms.matchings import matching_argmax, matching_k_best
 from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure
 from spigot.polytopes.birkhoff import Birkhoff
-from spigot.structures.describe import check_lengths
+from spigot.structures.describe import grid_mask
 from spigot.types import Mask, Members, MemberValues, Parts
 
 
@@ -82,21 +82,7 @@ class Matchings(AbstractRankedStructure):
             size: The padded size, of both axes or `(rows, columns)`; the longest instance decides if omitted.
             columns: The columns of each instance, of the shape of `lengths`.
         """
-        across = lengths if columns is None else columns
-        check_lengths(lengths)
-        check_lengths(across)
-        if across.shape != lengths.shape:
-            raise ValueError(
-                f"lengths has shape {tuple(lengths.shape)} and columns {tuple(across.shape)}; they must be equal."
-            )
-        sizes = (size, size) if size is None or isinstance(size, int) else tuple(size)
-        if len(sizes) != 2:
-            raise ValueError(f"size is {size}; it must be one number, or two: rows and columns.")
-        down, along = (
-            torch.arange(_padded(count, room, name), device=count.device) < count.unsqueeze(-1)
-            for count, room, name in ((lengths, sizes[0], "rows"), (across, sizes[1], "columns"))
-        )
-        return down.unsqueeze(-1) & along.unsqueeze(-2)
+        return grid_mask(lengths, size, columns)
 
     def everything(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
@@ -124,12 +110,3 @@ class Matchings(AbstractRankedStructure):
             if self.complete and short:
                 found += [f"{line} {i} is not matched" for i in ((count == 0) & there).nonzero().flatten().tolist()]
         return found
-
-
-def _padded(count: Tensor, size: int | None, what: str) -> int:
-    if size is not None and torch.compiler.is_compiling():
-        return size  # a compiled graph cannot look at values
-    longest = int(count.max()) if count.numel() else 0
-    if size is not None and size < longest:
-        raise ValueError(f"size is {size}, but an instance has {longest} {what}.")
-    return longest if size is None else size

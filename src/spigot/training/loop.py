@@ -14,6 +14,7 @@ from spigot.corpora.corpus import Corpus
 from spigot.models.parser import Parser
 from spigot.training.development import Development
 from spigot.training.distributed import mean_memory, share, total
+from spigot.training.jackknife import Jackknife
 from spigot.training.optimiser import ModelOptimiser
 from spigot.training.plan import Phase, phases
 from spigot.training.requirements import nothing_for
@@ -90,6 +91,7 @@ class Trainer:
         progress: How far it has come.
         best: The parameters with the best dev score of the present phase.
         development: What scores them.
+        jackknife: What the stages with folds need beside.
 
     Example:
         >>> from spigot.config import make_config
@@ -115,22 +117,28 @@ class Trainer:
         self._data = self._encoded()
         for name in self.config.supervised:
             parser.model.stages[name].prepare(self._data[name])
+        self.jackknife = Jackknife(parser, corpus, self._data)
 
     def steps(self) -> Iterator[Step]:
         """Train from where `progress` stands to the end."""
         while self.progress.phase < len(self.phases):
             phase = self.phases[self.progress.phase]
+            if phase.fold is not None and self.progress.epoch == self.progress.step == 0:
+                self.jackknife.begin(phase.tasks[0])
+                self.optimisers[phase.tasks[0]] = ModelOptimiser(*self.parser.model.parts()[phase.tasks[0]])
             while self.progress.epoch < phase.epochs and not self._patience_is_over(phase):
                 yield from self._epoch(phase)
             if phase.judge is not None and self.best and phase is not self.phases[-1]:
                 self.load_model(self.best)  # what follows builds on the best stage, not on the last
+            if phase.fold is not None:
+                self.jackknife.end(phase.tasks[0], phase.fold)
             self.progress = replace(
                 self.progress, phase=self.progress.phase + 1, epoch=0, step=0, best=-math.inf, best_epoch=-1
             )
         self.progress.done = True
 
     def _epoch(self, phase: Phase) -> Iterator[Step]:
-        progress, seed = self.progress, (self.config.seed, self.progress.phase, self.progress.epoch)
+        progress, seed = self.progress, (self.config.seed, self._place(phase), self.progress.epoch)
         batches, sizes = {}, {}
         for k, task in enumerate(phase.tasks):
             chosen = self._drawn(phase, task, seed)
@@ -162,6 +170,10 @@ class Trainer:
                 step = self._finish_epoch(phase, step)
             yield step
 
+    def _place(self, phase: Phase) -> int:
+        """The number of a phase, for random numbers: folds come last, so that they change nothing for the others."""
+        return sorted(self.phases, key=lambda other: other.fold is not None).index(phase)
+
     def _epochs_before(self, name: str, phase: Phase) -> int:
         """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
         if name.startswith("encoders."):  # as long as a stage that it belongs to
@@ -173,6 +185,8 @@ class Trainer:
 
     def _drawn(self, phase: Phase, task: str, seed: tuple[int, ...]) -> list[int]:
         """The sentences of a task that an epoch uses: all, or a fresh part of those of the stages before the last."""
+        if phase.fold is not None:
+            return self.jackknife.rest(task, phase.fold)
         size, share = len(self._sentences(task)), self.config.training.share
         if share == 1 or len(phase.tasks) < 2 or task == self.config.end:
             return list(range(size))
@@ -181,23 +195,29 @@ class Trainer:
         return sorted(order[: max(1, round(share * size))].tolist())
 
     def _update(self, phase: Phase, task: str, group: Sequence[int]) -> float:
-        """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes."""
+        """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes.
+
+        To show what a mean does, the loss is divided by their number, and the gradients of all parameters are
+        multiplied by it: what differs is what estimators make of a smaller gradient.
+        """
+        divisor = len(group) if self.config.training.reduction == "mean" else 1
         for optimiser in self.optimisers.values():
             optimiser.zero_grad()
         mine, value, model = share(group), 0.0, self.parser.model
         if mine:
-            start = (((self.config.seed * 97 + self.progress.phase) * 1009 + self.progress.epoch) << 24) & (2**62 - 1)
+            start = (((self.config.seed * 97 + self._place(phase)) * 1009 + self.progress.epoch) << 24) & (2**62 - 1)
             sentences = self._sentences(task)
             batch = collate([sentences[k] for k in mine], self._annotations(task), [start + k for k in mine])
+            batch = self.jackknife.given(batch, task, mine)
             through = phase.through and self.progress.epoch >= self.config.training.warm_up
             loss = model.loss(batch.to(model.device), task, through=through).sum() * self._weight(phase, task)
             value = float(loss.detach())
             if math.isfinite(value):
-                loss.backward()
+                (loss / divisor if divisor > 1 else loss).backward()
         value = total(value)
         self._check_finite(value, f"{task} loss", phase)
         for name in model.updated(task):
-            self._check_finite(self.optimisers[name].step(), f"gradient of {name}", phase)
+            self._check_finite(self.optimisers[name].step(divisor), f"gradient of {name}", phase)
         mean_memory(model.memory())
         return value
 

@@ -57,14 +57,20 @@ class ModelOptimiser:
         self._dense.zero_grad()
         self._sparse.zero_grad()
 
-    def step(self) -> float:
+    def step(self, scale: float = 1.0) -> float:
         """Add up the gradients of all processes, clip them, update. Nothing moves if they are zero or no numbers.
+
+        Args:
+            scale: A factor on the gradients, before clipping.
 
         Returns:
             The norm of the gradient before clipping.
         """
         sum_gradients(list(self.parameters.values()))
         values = [_values(p.grad) for p in self.parameters.values() if p.grad is not None]
+        if scale != 1:
+            for value in values:
+                value.mul_(scale)
         norm = float(torch.linalg.vector_norm(torch.stack([value.norm() for value in values]))) if values else 0.0
         if norm == 0 or not math.isfinite(norm):
             return norm

@@ -17,6 +17,7 @@ class Phase:
         epochs: How long it lasts.
         judge: The stage whose first measure on the development data it goes by; `None` for the last parameters.
         through: Whether gradients pass the wires.
+        fold: The part of its sentences that a stage does not learn from, from 0; `None` if it learns from all.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Phase:
     epochs: int
     judge: str | None = None
     through: bool = True
+    fold: int | None = None
 
 
 def phases(config: Config) -> list[Phase]:
@@ -48,9 +50,17 @@ def phases(config: Config) -> list[Phase]:
             plan.append(Phase(f"{name}.{helper}", (f"{name}.{helper}",), epochs))
     if settings.pretrain:
         plan += [_alone(config, name) for name in begun if name in read]
+        plan += [phase for name in config.supervised for phase in _folds(config, name)]
     joint = len(config.trained) > 1
     name = config.end if not joint else LATENT if len(together) == 1 else JOINT
     return [*plan, Phase(name, together, settings.epochs, config.end)]
+
+
+def _folds(config: Config, name: str) -> list[Phase]:
+    """The pretraining of a stage once more for each of its folds."""
+    folds, epochs = config.stages[name].folds, config.training.pretrain
+    titles = [f"{name} fold {k}/{folds}" for k in range(1, folds + 1)]
+    return [Phase(title, (name,), epochs, name, through=False, fold=k) for k, title in enumerate(titles)]
 
 
 def _alone(config: Config, name: str) -> Phase:

@@ -58,7 +58,7 @@ def check_judged(config: Config, corpus: Corpus, system: System) -> None:
         return
     stage, data = system.stages[config.end], config.data_of(config.end)
     files, split = config.data.sets[data], corpus[data]
-    parts = [(files.dev, split.dev), *((file, split.tests[name]) for name, file in files.tests.items())]
+    parts = [(files.dev, split.dev), *((files.tests[name], some) for name, some in split.tests.items())]
     for file, sentences in parts:
         strange = _strange(stage, sentences)
         if strange is not None:

@@ -1,12 +1,10 @@
 """One training from start to end, kept in a folder: it can be interrupted, resumed, and looked at while it goes."""
 
-import json
 import os
 import signal
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
@@ -15,22 +13,19 @@ import torch
 from spigot.annotations import ANNOTATIONS
 from spigot.config import Config
 from spigot.corpora.corpus import Corpus, load_corpus
-from spigot.data.formats import write
 from spigot.data.sentence import COLUMNS
 from spigot.models.build import fresh
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
-from spigot.training.development import annotated
 from spigot.training.distributed import anyone, is_main, processes, wait
-from spigot.training.gold import keep_gold
 from spigot.training.log import Log
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 from spigot.training.requirements import check_judged, require_sentences
-from spigot.training.results import judged
+from spigot.training.scoring import finish
 
 
 def train(
-    config: Config, out: str | os.PathLike[str], device: torch.device | str = "cpu"
+    config: Config, out: str | os.PathLike[str], device: torch.device | str = "cpu", *, tests: bool = True
 ) -> Generator[Step, None, None]:
     """Train an experiment, and keep it in a folder.
 
@@ -38,6 +33,8 @@ def train(
         config: The experiment.
         out: The run folder. It must not hold a run yet.
         device: Where to compute.
+        tests: Whether to read and score the test sets in the end, unless the experiment says not to; `score_tests`
+            does it later if not.
 
     Returns:
         The steps, as they are taken. When they end, the best model, its scores and its predictions are in the folder.
@@ -65,8 +62,10 @@ def train(
     folder = Path(out)
     if (folder / checkpoint.CONFIG).exists():
         raise FileExistsError(f"{folder} holds a run already. Resume it, remove it, or choose another folder.")
+    if not tests:
+        config = config.model_copy(update={"training": config.training.model_copy(update={"tests": False})})
     with processes():
-        corpus = load_corpus(config.data)
+        corpus = load_corpus(config.data, tests=config.training.tests)
         trainer = Trainer(build(config, corpus), corpus, device)
         check_judged(config, corpus, trainer.parser.model)
         take_stages(trainer)
@@ -91,7 +90,7 @@ def resume(out: str | os.PathLike[str], device: torch.device | str = "cpu") -> G
     folder = Path(out)
     with processes():
         parser = checkpoint.open_run(folder)
-        corpus = load_corpus(parser.config.data)
+        corpus = load_corpus(parser.config.data, tests=parser.config.training.tests)
         text = [sentence for name in parser.config.text for sentence in corpus[name].train]
         now, then = sum(map(len, text)), sum(parser.vocab.counts)
         if now != then:
@@ -192,6 +191,7 @@ def save_state(trainer: Trainer, folder: Path) -> None:
     tensors.update({f"best|{name}": value for name, value in trainer.best.items()})
     for model, optimiser in trainer.optimisers.items():
         tensors.update({f"optimisers.{model}|{name}": value for name, value in optimiser.state().items()})
+    tensors.update({f"jackknife|{name}": value for name, value in trainer.jackknife.state().items()})
     checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
 
 
@@ -203,29 +203,12 @@ def _restore(trainer: Trainer, folder: Path) -> None:
         groups.setdefault(owner, {})[rest] = value
     trainer.load_model(groups.pop("model"))
     trainer.best = groups.pop("best", {})
+    trainer.jackknife.load_state(groups.pop("jackknife", {}))
     for owner, state in groups.items():
         trainer.optimisers[owner.removeprefix("optimisers.")].load_state(state)
     trainer.progress = progress_from_dict(about)
     if trainer.best and is_main():
         checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
-
-
-def finish(folder: Path, corpus: Corpus, device: torch.device | str = "cpu") -> None:
-    """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
-    parser = checkpoint.load(folder, device)
-    keep_gold(folder, parser.config, corpus)
-    scores, parsed = {}, {}
-    for stage in judged(parser, corpus):
-        for part, gold in stage.sets.items():
-            if (stage.data, part) not in parsed:
-                parsed[stage.data, part] = list(parser.parse(gold, tagged=True))
-            predicted = parsed[stage.data, part]
-            judged_by = (gold, predicted) if stage.latent else annotated(stage.annotation.name, gold, predicted)
-            if judged_by[0]:
-                scores[f"{part}{stage.ending}"] = asdict(stage.measure(*judged_by))
-            if stage.file:
-                write(map(stage.annotation.written, predicted), folder / f"predictions.{part}.{stage.file}")
-    checkpoint.write_text(folder / checkpoint.SCORES, json.dumps(scores, indent=2))
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def estimator_settings(table: Any) -> EstimatorSettings:
 
     Example:
         >>> estimator_settings("ste").model_dump()
-        {'name': 'ste', 'eta': 1.0, 'max_norm': None}
+        {'name': 'ste', 'eta': 1.0, 'max_norm': None, 'clip_per': 'instance', 'centred': 'no'}
         >>> estimator_settings({"name": "sponge"})
         Traceback (most recent call last):
         ValueError: there is no estimator 'sponge'; there are ...
@@ -92,7 +92,7 @@ def build_estimator(
 
     Example:
         >>> build_estimator(estimator_settings({"name": "spigot", "max_norm": 1.0}), None)
-        Spigot(eta=1.0, polytope=None, max_norm=1.0)
+        Spigot(eta=1.0, polytope=None, max_norm=1.0, clip_per='instance', centred='no')
     """
     kind = ESTIMATORS.find(settings.name)
     values: dict[str, Any] = {}
