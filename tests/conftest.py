@@ -20,3 +20,8 @@ hypothesis.settings.load_profile("spigot")
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     torch.manual_seed(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: one that begins last would keep one core busy and leave the other idle."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

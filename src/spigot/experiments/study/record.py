@@ -74,7 +74,7 @@ def write_record(folder: Path, record: Record, known: Sequence[Progress]) -> Non
         >>> read_record(folder).budget
         {'ste': 3}
     """
-    record.seconds.update({p.trial.name: round(p.seconds, 1) for p in known if p.seconds})
+    record.seconds.update({p.trial.name: p.seconds for p in known if p.seconds})
     plain = {**vars(record), "trainings": [trial_record(progress) for progress in known]}
     write_text(folder / RECORD, json.dumps(plain, indent=1) + "\n")
 
