@@ -158,6 +158,68 @@ struct SubsetKernels {
                    int64_t width, int64_t minimum, int64_t maximum, T* z, int threads, FaultBox&);
 };
 
+// Factor graphs, several of them one behind the other: graph g owns the factors factors_from[g] to factors_from[g + 1],
+// factor f the entries start[f] to start[f + 1] of `variable`, `negated` and `weight`. Instance b is of graph[b].
+struct FactorTables {
+    const uint8_t* kind;
+    const int64_t* start;
+    const int32_t* variable;
+    const uint8_t* negated;
+    const double* weight;
+    const double* least;
+    const double* most;
+    const int64_t* factors_from;
+    const int64_t* graph;
+};
+
+enum FactorStatus { FACTORS_GOING = 0, FACTORS_SETTLED = 1, FACTORS_OPTIMAL = 2, FACTORS_INFEASIBLE = 3, FACTORS_CUT = 4 };
+
+// How an instance stands; a row of doubles for Python.
+struct FactorReport {
+    double status;      // a FactorStatus
+    double iterations;  // so far; 0 begins anew
+    double rho;         // strength of the quadratic penalty
+    double apart;       // how far the copies are from the consensus, root mean square
+    double change;      // how far the consensus moved in the last step
+    double bound;       // no member is better than this
+    double value;       // of the best member found
+    double cutoff;      // a bound below this is of no interest
+    double outside;     // what factors from outside add to the bound
+    double spare;
+};
+
+// A batch of (batch, parts) problems and how they stand; slots_from says where an instance's copies and prices begin.
+// `fixed` is 0 or 1 where a variable may not move, -1 elsewhere. With `faces`, the points that were projected, every
+// projection is replaced by its derivative there.
+struct FactorState {
+    int64_t batch, parts;
+    const int64_t* slots_from;
+    const double* scores;
+    const int8_t* fixed;
+    double* p;
+    double* z;
+    double* q;
+    double* price;
+    const double* faces;
+    FactorReport* reports;
+};
+
+// When to look at what the prices prove: never, every few steps, or now and take no steps.
+enum FactorJudge { JUDGE_NEVER = 0, JUDGE_STEPS = 1, JUDGE_ONLY = 2 };
+
+struct FactorSettings {
+    double quadratic, tolerance, gap;
+    int judge;
+    int64_t max_iterations, look_every, adapt_every;
+    double imbalance;
+};
+
+struct FactorKernels {
+    void (*negotiate)(const FactorTables&, const FactorState&, const FactorSettings&, int threads);
+    void (*excess)(const FactorTables&, const double* point, int64_t batch, int64_t parts, double* to, int64_t* which,
+                   int threads);
+};
+
 // One family in both precisions.
 template <template <class> class Family>
 struct Tables {
@@ -179,6 +241,7 @@ struct Kernels {
     const Tables<GraphKernels>& graphs;
     const Tables<ChainKernels>& chains;
     const Tables<DrawKernels>& draws;
+    const FactorKernels& factors;
     const Tables<MatchingKernels>& matchings;
     const Tables<SpanKernels>& spans;
     const Tables<SubsetKernels>& subsets;

@@ -7,6 +7,7 @@ from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.diagonals import DiagonalSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
 from spigot.polytopes.linear import LinearPolytope
+from spigot.polytopes.local import LocalPolytope
 from spigot.polytopes.spans import SpanSimplex
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "HullSolution",
     "LabelledHeadSimplex",
     "LinearPolytope",
+    "LocalPolytope",
     "Simplex",
     "SpanSimplex",
     "Support",

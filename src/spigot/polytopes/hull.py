@@ -1,12 +1,13 @@
 r"""The convex hull of a structure, reached through its argmax alone."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 import torch
 from torch import Tensor
 
-from spigot.algorithms.active_set import project_hull, unpack_support
+from spigot.algorithms.active_set import project_face, project_hull, unpack_support
 from spigot.algorithms.affine import along_differences
 from spigot.algorithms.host import HOSTED, handle_of
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
@@ -102,6 +103,17 @@ class ConvexHull(AbstractPolytope):
         outward = torch.where(mask, point - projected, 0)
         axes = tuple(range(-self.structure.event_ndim, 0))
         return (outward * (self.structure.argmax(outward, mask) - projected)).sum(axes).clamp(min=0)
+
+    def face(self, point: Parts, mask: Mask) -> Callable[[Parts], Parts]:
+        """The derivative of the projection of a point: what of a direction lies along the face that it is on."""
+        ndim = self.structure.event_ndim
+        support = self.solve(point, mask).packed
+
+        def along(direction: Parts) -> Parts:
+            flat = direction.masked_fill(~mask, 0).reshape(direction.shape[: direction.ndim - ndim].numel(), -1)
+            return project_face(flat, *support).reshape(direction.shape).masked_fill(~mask, 0)
+
+        return along
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         """Found through the argmax, twice for each dimension of the hull: exact, but for small sets only."""

@@ -4,6 +4,7 @@ from spigot.structures.alignments import Alignments
 from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
 from spigot.structures.constituents import ConstituencyTrees
+from spigot.structures.factor_graph import FactorGraph, FactorGraphs, FactorSolution
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
@@ -16,6 +17,9 @@ __all__ = [
     "Alignments",
     "Chains",
     "ConstituencyTrees",
+    "FactorGraph",
+    "FactorGraphs",
+    "FactorSolution",
     "LabelledTrees",
     "Matchings",
     "NonProjectiveTrees",

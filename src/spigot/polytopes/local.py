@@ -1,0 +1,190 @@
+"""The local polytope of a factor graph: what suits every factor alone."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spigot.algorithms.factor_networks import Network, Seats
+from spigot.algorithms.factor_tables import Indices
+from spigot.algorithms.host import HostFunction
+from spigot.algorithms.negotiation import Column, Status, Talks, Terms, excess, negotiate
+from spigot.checks import check_parts, impossible_error, instance_name
+from spigot.interface import AbstractPolytope
+from spigot.types import Flags, Mask, Parts, Values
+
+PROJECTING = Terms(quadratic=1.0, tolerance=1e-9, max_iterations=10_000, rho=1.0)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LocalPolytope(AbstractPolytope):
+    r"""Points that each factor of a graph, by itself, takes for a mixture of its members.
+
+    $$\mathcal L = \big\{p \in [0, 1]^d \;\big|\; p_f \in \operatorname{conv}\mathcal Z_f \text{ for every factor } f\big\}.$$
+
+    It contains the convex hull of the graph's members, and is that hull where the factors form a tree. Projections go by
+    the same negotiation as the argmax (LP-SparseMAP), to about 1e-8, and have their derivative.
+
+    Made by `FactorGraph.relaxation`.
+
+    Example:
+        >>> import spigot
+        >>> from spigot.factors import AtMostOne
+        >>> graph = spigot.FactorGraph(3, [AtMostOne([0, 1]), AtMostOne([1, 2])])
+        >>> graph.relaxation.project(torch.tensor([1.0, 1.0, 1.0])).round(decimals=4)
+        tensor([0.6667, 0.3333, 0.6667])
+        >>> graph.relaxation.contains(torch.tensor([0.5, 0.5, 0.6]))
+        tensor(False)
+
+    References:
+        Niculae, Martins (2020), LP-SparseMAP: Differentiable relaxed optimization for sparse structured prediction.
+    """
+
+    network: Network
+    graphs: Indices | None = None
+    _projector: HostFunction = field(init=False)
+    _derivative: HostFunction = field(init=False)
+
+    def __post_init__(self) -> None:
+        where = {"network": self.network, "graphs": self.graphs}
+        object.__setattr__(self, "_projector", HostFunction(partial(_project, **where), 1, "point"))
+        object.__setattr__(self, "_derivative", HostFunction(partial(_pull, **where), 1, "point"))
+
+    def __repr__(self) -> str:
+        return f"LocalPolytope({len(self.network.table.kind)} factors, {self.network.parts} parts)"
+
+    def project(self, point: Parts, mask: Mask | None = None) -> Parts:
+        """As `AbstractPolytope.project`, differentiable.
+
+        Raises:
+            ValueError: A point is NaN or infinite, or the polytope of an instance is empty.
+        """
+        mask = check_parts(point, mask, 1, "point")
+        check_network(point, self.network, self.graphs, "point")
+        if torch.is_grad_enabled() and point.requires_grad:
+            return _Projection.apply(point, mask, self)
+        return self._projector(point.detach(), mask)
+
+    def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
+        mask = check_parts(point, mask, 1, "point")
+        check_network(point, self.network, self.graphs, "point")
+        p = point.detach().double().cpu().reshape(-1, self.network.parts).numpy()
+        exists = mask.cpu().reshape(p.shape).numpy()
+        graph = graph_of(self.graphs, len(p))
+        good = ((p >= -atol) & (p <= 1 + atol) & (exists | (abs(p) <= atol))).all(1)
+        asked = exists.any(1)
+        good &= (excess(self.network, graph, p)[0] <= atol) | ~asked
+        slots_from = np.zeros(len(p), np.int64)
+        for group in self.network.outside:
+            seats = Seats.of(self.network, group, graph, slots_from, exists)
+            values = seats.gather(p)
+            off = (values - group.project(values, seats.mask)).abs().flatten(1).amax(1).numpy()
+            np.logical_and.at(good, seats.instance, (off <= atol) | ~asked[seats.instance])
+        return torch.from_numpy(good).to(point.device).reshape(point.shape[:-1])
+
+    def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values:
+        """How much the squared distance could still shrink, by the prices of one more negotiation."""
+        scores = torch.where(mask, point - projected, 0).detach().double().cpu().reshape(-1, self.network.parts).numpy()
+        exists = mask.cpu().reshape(scores.shape).numpy()
+        talks = Talks.begin(
+            self.network, graph_of(self.graphs, len(scores)), scores, np.where(exists, -1, 0).astype(np.int8), 0.1
+        )
+        negotiate(talks, Terms(max_iterations=2000))
+        at = (torch.from_numpy(scores) * projected.detach().double().cpu().reshape(scores.shape)).sum(1)
+        left = torch.from_numpy(talks[Column.BOUND]) - at
+        return left.clamp(min=0).to(point).reshape(point.shape[:-1])
+
+
+class _Projection(torch.autograd.Function):
+    """The projection, with its derivative: what of a direction lies along the face that was reached."""
+
+    @staticmethod
+    def forward(point: Tensor, mask: Tensor, polytope: LocalPolytope) -> Tensor:
+        return polytope._projector(point.detach(), mask)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:
+        point, mask, ctx.polytope = inputs
+        ctx.save_for_backward(point, mask)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        point, mask = ctx.saved_tensors
+        both = torch.stack((point.detach(), grads[0].detach().to(point)))
+        pulled = ctx.polytope._derivative(both, mask.expand_as(both))
+        return pulled[0], None, None
+
+
+def check_network(parts: Tensor, network: Network, graphs: Indices | None, what: str) -> None:
+    """The last axis must have one entry for each variable, and there must be a graph for each instance."""
+    if parts.shape[-1] != network.parts:
+        raise ValueError(
+            f"{what} has shape {tuple(parts.shape)}; its last axis must have {network.parts} entries, one for each "
+            "variable of the factor graph."
+        )
+    count = parts.shape[:-1].numel()
+    if graphs is not None and count != len(graphs):
+        raise ValueError(
+            f"{what} has shape {tuple(parts.shape)}, which is {count} instances; there are {len(graphs)} factor graphs, "
+            "one for each."
+        )
+
+
+def graph_of(graphs: Indices | None, count: int) -> Indices:
+    """The graph of each instance: the only one, if there are not as many as instances."""
+    return np.zeros(count, np.int64) if graphs is None else graphs
+
+
+def _negotiated(point: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Talks:
+    """The projection of each instance, as talks that have come to an end."""
+    batch = tuple(point.shape[:-1])
+    values = point.double().reshape(-1, network.parts).numpy()
+    exists = mask.reshape(values.shape).numpy()
+    if not np.isfinite(values[exists]).all():
+        index, part = (int(i) for i in np.argwhere(~np.isfinite(values) & exists)[0])
+        raise ValueError(
+            f"point of {instance_name(index, batch)} is {values[index, part]} at part [{part}]; only finite points have "
+            "a nearest."
+        )
+    fixed = np.where(exists, -1, 0).astype(np.int8)
+    talks = Talks.begin(network, graph_of(graphs, len(values)), np.where(exists, values, 0.0), fixed, PROJECTING.rho)
+    talks[Column.STATUS][~exists.any(1)] = Status.SETTLED
+    negotiate(talks, PROJECTING)
+    empty = talks[Column.STATUS] == Status.INFEASIBLE
+    if empty.any():
+        raise impossible_error(int(empty.argmax()), batch, "point that suits all factors", "parts")
+    return talks
+
+
+def _project(point: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Tensor:
+    talks = _negotiated(point, mask, network, graphs)
+    return torch.from_numpy(np.clip(talks.p, 0.0, 1.0)).to(point).reshape(point.shape)
+
+
+def _pull(both: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Tensor:
+    """The derivative at the first of two, applied to the second: the same negotiation along the faces reached."""
+    point, direction = both
+    talks = _negotiated(point, mask[0], network, graphs)
+    instance = np.repeat(np.arange(len(talks.p)), np.diff(talks.slots_from))
+    variable = np.concatenate([_variables(network, g) for g in talks.graph]) if len(talks.graph) else np.empty(0, int)
+    faces = talks.p[instance, variable] + talks.price / talks[Column.RHO][instance]
+    # A variable that no factor knows moves freely between its bounds, and not beyond them.
+    free = network.degree[talks.graph] == 0
+    held = (talks.fixed >= 0) | (free & ((talks.p <= 0) | (talks.p >= 1)))
+    given = np.where(held, 0.0, direction.double().reshape(talks.p.shape).numpy())
+    fixed = np.where(held, 0, -1).astype(np.int8)
+    along = Talks.begin(network, talks.graph, given, fixed, PROJECTING.rho, talks.exists)
+    along.faces = faces
+    negotiate(along, PROJECTING, judge=False)
+    pulled = torch.from_numpy(along.p).to(point).reshape(point.shape)
+    return torch.stack((pulled, torch.zeros_like(pulled)))
+
+
+def _variables(network: Network, graph: int) -> Indices:
+    table = network.table
+    first, last = table.start[table.factors_from[graph]], table.start[table.factors_from[graph + 1]]
+    return table.variable[first:last].astype(np.int64)

@@ -1,0 +1,359 @@
+"""Factor graphs: whatever a few variables at a time may demand of each other."""
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spigot.algorithms.factor_networks import Network, Outside
+from spigot.algorithms.factor_reference import excesses
+from spigot.algorithms.factor_search import Found, best_members
+from spigot.algorithms.factor_tables import FactorKind, FactorTable, Indices
+from spigot.algorithms.host import HostFunction
+from spigot.algorithms.negotiation import Terms
+from spigot.algorithms.reduce import refuse_nan
+from spigot.checks import check_parts, impossible_error, infinite_error, instance_name
+from spigot.factors import AbstractFactor, Member
+from spigot.interface import AbstractStructure
+from spigot.polytopes.hull import ConvexHull
+from spigot.polytopes.local import LocalPolytope, check_network, graph_of
+from spigot.types import Flags, Mask, Parts, Values
+
+
+@dataclass(frozen=True)
+class FactorSolution:
+    """What is known about the best member of a factor graph.
+
+    Attributes:
+        z: A member: the best, where `optimal` says so.
+        relaxed: The best point of the local polytope, which may be fractional.
+        value: The score of z.
+        bound: No member scores more.
+        integral: Whether the relaxation has a member for its solution.
+        optimal: Whether z is proven to be the best member.
+        iterations: How many the relaxation took.
+        nodes: How many more relaxations were solved, with some variables fixed.
+    """
+
+    z: Parts
+    relaxed: Parts
+    value: Values
+    bound: Values
+    integral: Flags
+    optimal: Flags
+    iterations: Tensor
+    nodes: Tensor
+
+    @property
+    def gap(self) -> Values:
+        """How much better than z a member could be, at most."""
+        return self.bound - self.value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AbstractFactorGraph(AbstractStructure):
+    """What one factor graph and several have in common.
+
+    Attributes:
+        exact: Whether the argmax is searched for until it is proven best.
+        max_iterations: Of the negotiation for one relaxation.
+        max_nodes: How many relaxations with fixed variables are tried for one instance.
+    """
+
+    event_ndim: ClassVar[int] = 1
+    tractable_hull: ClassVar[bool] = False
+
+    exact: bool = field(default=False, kw_only=True)
+    max_iterations: int = field(default=1000, kw_only=True)
+    max_nodes: int = field(default=10_000, kw_only=True)
+    _network: Network = field(init=False)
+    _solver: HostFunction = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("max_iterations", "max_nodes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        object.__setattr__(self, "_network", self._make_network())
+        object.__setattr__(self, "_solver", HostFunction(partial(_argmax, **self._how), 1))
+
+    @abc.abstractmethod
+    def _make_network(self) -> Network:
+        """The tables."""
+
+    @abc.abstractmethod
+    def _factors(self, graph: int) -> Sequence[AbstractFactor]:
+        """The factors of a graph."""
+
+    @property
+    def _graphs(self) -> Indices | None:
+        """The graph of each instance; `None` if there is one for all."""
+        return None
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        """The best member, proven so if `exact`; otherwise a member near the best point of the relaxation.
+
+        The relaxation is solved first. Where its solution is a member, that is the best one. Where it is fractional, it
+        is rounded: variables go to the nearer of 0 and 1, structures among the factors decode it, outputs follow from
+        their inputs. If that is no member, variables are fixed one by one, as the relaxation suggests, until there is
+        one. The result always satisfies every factor. `solve` says how good it is.
+
+        A part scored minus infinity is never used.
+
+        Raises:
+            ValueError: A score is NaN or infinite, there is no member, or none was found within `max_nodes`.
+        """
+        mask = self._check(scores, mask)
+        return self._solver(scores.detach(), mask)
+
+    def solve(self, scores: Parts, mask: Mask | None = None) -> FactorSolution:
+        """The argmax with all that is known about it.
+
+        Args:
+            scores: The part scores.
+            mask: Parts that exist.
+        """
+        mask = self._check(scores, mask)
+        refuse_nan(scores, mask, 1, "scores")
+        found = _find(scores.detach(), mask, **self._how)
+        batch = scores.shape[:-1]
+
+        def tensor(values: np.ndarray, like: Tensor | None = scores) -> Tensor:
+            shape = scores.shape if values.ndim == 2 else batch
+            moved = torch.from_numpy(np.ascontiguousarray(values)).reshape(shape)
+            return moved.to(scores.device) if like is None else moved.to(like)
+
+        real = (found.z, found.relaxed, found.value, found.bound)
+        flags = (found.integral, found.optimal, found.iterations, found.nodes)
+        return FactorSolution(*(tensor(values) for values in real), *(tensor(values, None) for values in flags))
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        """Factors that do not hold, masked parts in use, values other than 0 and 1."""
+        mask = self._check(z, mask, "z")
+        values = z.detach().double().cpu().reshape(-1, self._network.parts)
+        exists = mask.cpu().reshape(values.shape)
+        graph = graph_of(self._graphs, len(values))
+        return [self._violations(*one) for one in zip(values, exists, graph.tolist(), strict=True)]
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        """True for the first `lengths` parts; the size is that of the graph."""
+        parts = self._network.parts
+        if size is not None and size != parts:
+            raise ValueError(f"size is {size}; the factor graph has {parts} parts, and so must its mask.")
+        if lengths.numel() and int(lengths.max()) > parts:
+            raise ValueError(f"a length is {int(lengths.max())}; the factor graph has {parts} parts.")
+        return torch.arange(parts, device=lengths.device) < lengths.unsqueeze(-1)
+
+    def everything(self, parts: Parts) -> Mask:
+        return torch.ones_like(parts, dtype=torch.bool)
+
+    @property
+    def relaxation(self) -> LocalPolytope:
+        """The local polytope."""
+        return LocalPolytope(self._network, self._graphs)
+
+    def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
+        mask = check_parts(parts, mask, 1, what)
+        check_network(parts, self._network, self._graphs, what)
+        return mask
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        """What the search is told."""
+        terms = Terms(max_iterations=self.max_iterations)
+        where = {"network": self._network, "graphs": self._graphs}
+        return {**where, "terms": terms, "exact": self.exact, "max_nodes": self.max_nodes}
+
+    def _violations(self, z: Tensor, exists: Tensor, graph: int) -> list[str]:
+        found = [f"part {i} is {z[i]:g}, not 0 or 1" for i in ((z != 0) & (z != 1)).nonzero()[:, 0].tolist()]
+        found += [f"part {i} is on but masked" for i in ((z != 0) & ~exists).nonzero()[:, 0].tolist()]
+        if not exists.any():
+            return found
+        for factor in self._factors(graph):
+            if isinstance(factor, Member):
+                there = torch.from_numpy(factor.at >= 0)
+                at = torch.from_numpy(np.maximum(factor.at, 0))
+                good = factor.structure.contains(torch.where(there, z[at], 0.0), there & exists[at])
+                wrong = (~good).nonzero()[:, 0].tolist()
+            else:
+                wrong = np.flatnonzero(excesses(FactorTable.of([factor.rows()]), z.numpy()) > 1e-6).tolist()
+            found += [factor.broken(row) for row in wrong]
+        return found
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorGraph(AbstractFactorGraph):
+    r"""Binary variables, and factors over subsets of them that say which values go together.
+
+    $$\mathcal Z = \{z \in \{0, 1\}^d \mid z_f \in \mathcal Z_f \text{ for every factor } f\}, \qquad
+      \hat z = \arg\max_{z \in \mathcal Z} z^\top s.$$
+
+    Factors are those of `spigot.factors`; any structure of the library is one, as `Member`. The argmax solves the
+    relaxation by AD3 and rounds it; `exact=True` adds branch and bound; `solve` says how far off it can be.
+    `FactorGraphs` has a graph of its own for each instance.
+
+    Args:
+        parts: How many variables there are.
+        factors: What they demand of each other. A variable that no factor knows is free.
+        exact: Whether the argmax is searched for until it is proven best.
+        max_iterations: Of the negotiation for one relaxation.
+        max_nodes: How many relaxations with fixed variables are tried for one instance.
+
+    Example:
+        Three variables of which one is chosen, and a fourth that is on with the first two; the fifth is worth 2 if the
+        third and the fourth are on together.
+
+        >>> from spigot.factors import ExactlyOne, Or, Pair
+        >>> graph = FactorGraph(5, [ExactlyOne([0, 1, 2]), Or([0, 1], output=3), Pair(1, 3, both=4)])
+        >>> graph
+        FactorGraph(5 parts, 3 factors)
+        >>> solution = graph.solve(torch.tensor([1.0, 0.0, 1.5, -0.5, 2.0]))
+        >>> solution.z, solution.optimal
+        (tensor([0., 1., 0., 1., 1.]), tensor(True))
+        >>> graph.violations(torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0]))
+        [['exactly one of 0, 1, 2 must be on']]
+
+    References:
+        Martins, Figueiredo, Aguiar, Smith, Xing (2015), AD3: Alternating directions dual decomposition.
+    """
+
+    parts: int
+    factors: Sequence[AbstractFactor] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(self.factors))
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        exact = ", exact" if self.exact else ""
+        return f"{type(self).__name__}({self.parts} parts, {len(self._network.table.kind)} factors{exact})"
+
+    def _make_network(self) -> Network:
+        return make_network([self])
+
+    def _factors(self, graph: int) -> Sequence[AbstractFactor]:
+        return self.factors
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorGraphs(AbstractFactorGraph):
+    """A factor graph for each instance of a batch.
+
+    Args:
+        graphs: The graphs, in the order of the instances. Those with fewer variables are filled up: mask the rest.
+        exact: As in `FactorGraph`, for all of them.
+        max_iterations: As in `FactorGraph`.
+        max_nodes: As in `FactorGraph`.
+
+    Example:
+        >>> from spigot.factors import AtMostOne, ExactlyOne
+        >>> graphs = FactorGraphs([FactorGraph(2, [ExactlyOne([0, 1])]), FactorGraph(3, [AtMostOne([0, 1, 2])])])
+        >>> scores = torch.tensor([[-1.0, -2.0, 0.0], [1.0, 1.5, 2.0]])
+        >>> graphs.argmax(scores, graphs.mask(torch.tensor([2, 3])))
+        tensor([[1., 0., 0.],
+                [0., 0., 1.]])
+    """
+
+    graphs: Sequence[FactorGraph]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "graphs", tuple(self.graphs))
+        super().__post_init__()
+
+    def __repr__(self) -> str:
+        return f"FactorGraphs({len(self.graphs)} graphs of up to {self._network.parts} parts)"
+
+    def _make_network(self) -> Network:
+        return make_network(self.graphs)
+
+    def _factors(self, graph: int) -> Sequence[AbstractFactor]:
+        return self.graphs[graph].factors
+
+    @property
+    def _graphs(self) -> Indices:
+        return np.arange(len(self.graphs))
+
+
+def make_network(graphs: Sequence[FactorGraph]) -> Network:
+    """The tables of some graphs."""
+    rows, members = [], []
+    for g, graph in enumerate(graphs):
+        for factor in graph.factors:
+            if not isinstance(factor, AbstractFactor):
+                raise TypeError(f"factors holds {factor!r}; it takes factors, such as spigot.factors.ExactlyOne.")
+            one = factor.rows()
+            if one.variables.size and one.variables.max() >= graph.parts:
+                raise ValueError(
+                    f"{factor} names variable {one.variables.max()}; the graph has {graph.parts}, counted from 0."
+                )
+            some = (one.variables >= 0).any(1)  # a factor without variables that could be broken was refused
+            picked = [None if column is None else column[some] for column in one[3:7]]
+            rows.append(
+                one._replace(
+                    variables=one.variables[some],
+                    graph=np.full(int(some.sum()), g),
+                    **dict(zip(("negated", "weights", "least", "most"), picked, strict=True)),
+                )
+            )
+            if isinstance(factor, Member):
+                members.append((g, factor.structure, factor.at[some]))
+    table = FactorTable.of(rows, max(1, len(graphs)))
+    parts = max((graph.parts for graph in graphs), default=0)
+    return Network(table, _outside(table, members), parts)
+
+
+def _outside(table: FactorTable, members: list[tuple[int, AbstractStructure, np.ndarray]]) -> tuple[Outside, ...]:
+    """Structures among the factors, equal ones together, filled up to one size."""
+    places = np.flatnonzero(table.kind == FactorKind.OUTSIDE)  # in the order of graphs, and of factors in a graph
+    groups: dict[AbstractStructure, list[tuple[np.ndarray, np.ndarray]]] = {}
+    begin = 0
+    for _, structure, at in members:
+        groups.setdefault(structure, []).append((places[begin : begin + len(at)], at))
+        begin += len(at)
+    found = []
+    for structure, several in groups.items():
+        size = np.max([at.shape[1:] for _, at in several], 0)
+        padded = [
+            np.pad(at, [(0, 0), *((0, int(s - n)) for s, n in zip(size, at.shape[1:], strict=True))], constant_values=-1)
+            for _, at in several
+        ]
+        hull = ConvexHull(structure)
+        factor = np.concatenate([place for place, _ in several])
+        found.append(Outside(structure, hull.project, hull.face, factor, np.concatenate(padded)))
+    return tuple(found)
+
+
+def _find(
+    scores: Tensor, mask: Tensor, network: Network, graphs: Indices | None, terms: Terms, exact: bool, max_nodes: int
+) -> Found:
+    """A member of each instance, or an error that names the first without."""
+    batch = tuple(scores.shape[:-1])
+    values = scores.double().cpu().reshape(-1, network.parts).numpy()
+    exists = mask.cpu().reshape(values.shape).numpy()
+    if (np.isposinf(values) & exists).any():
+        raise infinite_error(int(np.argwhere(np.isposinf(values) & exists)[0][0]), batch, "scores")
+    barred = exists & np.isneginf(values)
+    usable = exists & ~barred
+    graph = graph_of(graphs, len(values))
+    found = best_members(
+        network, graph, np.where(usable, values, 0.0), exists, barred, terms, exact=exact, max_nodes=max_nodes
+    )
+    if not found.feasible.all():
+        raise impossible_error(int((~found.feasible).argmax()), batch, "values that suit all factors", "parts")
+    lost = ~np.isfinite(found.value)
+    if lost.any():
+        raise ValueError(
+            f"no member of the factor graph of {instance_name(int(lost.argmax()), batch)} was found within {max_nodes} "
+            "relaxations; there may be none, or raise max_nodes or max_iterations."
+        )
+    return found
+
+
+def _argmax(scores: Tensor, mask: Tensor, **how: Any) -> Tensor:
+    return torch.from_numpy(_find(scores, mask, **how).z).to(scores).reshape(scores.shape)
