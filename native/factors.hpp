@@ -101,8 +101,8 @@ inline double sum_threshold(const double* v, const double* w, int k, double targ
         if (off > 0) low = tau;
         else high = tau;
         double next = slope > 0 ? tau + off / slope : 0.5 * (low + high);
-        if (!(next >= low && next <= high)) next = 0.5 * (low + high);
-        if (std::fabs(next - tau) <= 1e-15 * (1 + std::fabs(tau))) return next;
+        if (!(next > low && next < high)) next = 0.5 * (low + high);
+        if (high - low <= 1e-15 * (1 + std::fabs(tau))) return next;
         tau = next;
     }
     return tau;

@@ -131,6 +131,14 @@ def impossible_error(index: int, batch: tuple[int, ...], structure: str, parts: 
     return NoStructureError(f"the mask of {instance_name(index, batch)} leaves no {structure}; unmask more {parts}.")
 
 
+def contradiction_error(index: int, batch: tuple[int, ...]) -> NoStructureError:
+    """Factors that nothing satisfies."""
+    return NoStructureError(
+        f"no values suit all factors of {instance_name(index, batch)}: the factors contradict each other, or the mask "
+        "leaves too few parts."
+    )
+
+
 def too_few_error(index: int, batch: tuple[int, ...], left: int, minimum: int) -> NoStructureError:
     """A mask that leaves fewer entries than a subset must have."""
     return NoStructureError(

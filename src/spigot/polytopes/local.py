@@ -12,7 +12,7 @@ from spigot.algorithms.factor_networks import Network, Seats
 from spigot.algorithms.factor_tables import Indices
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.negotiation import Column, Status, Talks, Terms, excess, negotiate
-from spigot.checks import check_parts, impossible_error, instance_name
+from spigot.checks import check_parts, contradiction_error, instance_name
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts, Values
 
@@ -156,7 +156,7 @@ def _negotiated(point: Tensor, mask: Tensor, network: Network, graphs: Indices |
     negotiate(talks, PROJECTING)
     empty = talks[Column.STATUS] == Status.INFEASIBLE
     if empty.any():
-        raise impossible_error(int(empty.argmax()), batch, "point that suits all factors", "parts")
+        raise contradiction_error(int(empty.argmax()), batch)
     return talks
 
 

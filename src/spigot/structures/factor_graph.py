@@ -17,7 +17,7 @@ from spigot.algorithms.factor_tables import FactorKind, FactorTable, Indices
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.negotiation import Terms
 from spigot.algorithms.reduce import refuse_nan
-from spigot.checks import check_parts, impossible_error, infinite_error, instance_name
+from spigot.checks import check_parts, contradiction_error, infinite_error, instance_name
 from spigot.factors import AbstractFactor, Member
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
@@ -345,7 +345,7 @@ def _find(
         network, graph, np.where(usable, values, 0.0), exists, barred, terms, exact=exact, max_nodes=max_nodes
     )
     if not found.feasible.all():
-        raise impossible_error(int((~found.feasible).argmax()), batch, "values that suit all factors", "parts")
+        raise contradiction_error(int((~found.feasible).argmax()), batch)
     lost = ~np.isfinite(found.value)
     if lost.any():
         raise ValueError(
