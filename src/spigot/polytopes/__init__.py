@@ -6,6 +6,7 @@ from spigot.polytopes.capped import CappedSimplex
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.diagonals import DiagonalSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
+from spigot.polytopes.joint import JointPolytope
 from spigot.polytopes.linear import LinearPolytope
 from spigot.polytopes.local import LocalPolytope
 from spigot.polytopes.spans import SpanSimplex
@@ -20,6 +21,7 @@ __all__ = [
     "DiagonalSimplex",
     "HeadSimplex",
     "HullSolution",
+    "JointPolytope",
     "LabelledHeadSimplex",
     "LinearPolytope",
     "LocalPolytope",

@@ -6,6 +6,7 @@ from spigot.structures.choice import OneOf
 from spigot.structures.constituents import ConstituencyTrees
 from spigot.structures.factor_graph import FactorGraph, FactorGraphs, FactorSolution
 from spigot.structures.graphs import SemanticGraphs
+from spigot.structures.joint import JointGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.matchings import Matchings
@@ -20,6 +21,7 @@ __all__ = [
     "FactorGraph",
     "FactorGraphs",
     "FactorSolution",
+    "JointGraphs",
     "LabelledTrees",
     "Matchings",
     "NonProjectiveTrees",

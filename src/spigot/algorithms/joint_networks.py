@@ -1,0 +1,154 @@
+"""Semantic graphs of several kinds over one sentence, with parts across them, as factor graphs.
+
+Each kind has the factors of the published program: an arc needs its predicate, has exactly one label, and a deterministic
+role goes to at most one argument. A part across kinds is on exactly if all the arcs that it joins are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spigot.algorithms.factor_networks import Network
+from spigot.algorithms.factor_tables import FactorKind, FactorTable, Flags, Indices, Reals, Rows
+from spigot.algorithms.graphs import graph_parts
+
+
+@dataclass(frozen=True)
+class JointLayout:
+    """Which channels of `(*batch, n, n, channels)` are what.
+
+    Attributes:
+        labels: How many labels each kind of graph has.
+        deterministic: Their deterministic roles.
+        arcs: Sets of kinds whose arcs a part joins.
+        labelled: Sets of labels of different kinds, `(kind, label)`, whose labelled arcs a part joins.
+    """
+
+    labels: tuple[int, ...]
+    deterministic: tuple[tuple[int, ...], ...]
+    arcs: tuple[tuple[int, ...], ...]
+    labelled: tuple[tuple[tuple[int, int], ...], ...]
+
+    @cached_property
+    def first(self) -> tuple[int, ...]:
+        """The channel with the arcs of each kind; and behind the last, where parts across kinds begin."""
+        return tuple(np.cumsum([0, *(1 + count for count in self.labels)]).tolist())
+
+    @property
+    def channels(self) -> int:
+        """How many there are."""
+        return self.first[-1] + len(self.arcs) + len(self.labelled)
+
+    @cached_property
+    def joined(self) -> Indices:
+        """The channels that each part across kinds joins, `(parts, most)`, -1 where there are fewer."""
+        of_arcs = [[self.first[kind] for kind in kinds] for kinds in self.arcs]
+        of_labels = [[self.first[kind] + 1 + label for kind, label in labels] for labels in self.labelled]
+        rows = [*of_arcs, *of_labels]
+        width = max((len(row) for row in rows), default=0)
+        return np.array([row + [-1] * (width - len(row)) for row in rows], np.int64).reshape(len(rows), width)
+
+    def split(self, parts: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The parts of each kind, and those across."""
+        pieces = [parts[..., low:high] for low, high in zip(self.first, self.first[1:], strict=False)]
+        return pieces, parts[..., self.first[-1] :]
+
+    def existing(self, mask: Tensor) -> Tensor:
+        """The parts that can take part: whatever is across needs all the arcs that it joins."""
+        kinds, across = self.split(mask)
+        own = torch.cat([graph_parts(kind) for kind in kinds], -1)
+        return torch.cat((own, across & self.follows(own)), -1)
+
+    def follows(self, own: Tensor) -> Tensor:
+        """For parts across kinds, whether all that they join is on, given the channels of all kinds."""
+        if not len(self.joined):
+            return own[..., :0] != 0
+        members = torch.from_numpy(np.maximum(self.joined, 0)).to(own.device)
+        needed = torch.from_numpy(self.joined >= 0).to(own.device)
+        on = own[..., members.flatten()].unflatten(-1, tuple(members.shape)) != 0
+        off_diagonal = ~torch.eye(own.shape[-2], dtype=torch.bool, device=own.device)[..., None]
+        return (on | ~needed).all(-1) & off_diagonal
+
+
+@dataclass(frozen=True, eq=False)
+class JointNetwork:
+    """The factor graphs of some sentences.
+
+    Attributes:
+        network: The graphs, one for each sentence.
+        place: Where the variables of each sentence stand among its parts: `(sentence, part)` of every one.
+        number: Its number in the graph.
+    """
+
+    network: Network
+    place: tuple[Indices, Indices]
+    number: Indices
+
+    @classmethod
+    def of(cls, layout: JointLayout, exists: Flags) -> "JointNetwork":
+        """The graphs of sentences in which these parts exist, `(batch, n, n, channels)`."""
+        batch = len(exists)
+        sentence, part = np.nonzero(exists.reshape(batch, -1))
+        counts = np.bincount(sentence, minlength=batch)
+        number = np.arange(len(sentence)) - np.repeat(np.cumsum(counts) - counts, counts)
+        named = np.full(exists.size // max(1, batch) * batch, -1, np.int64).reshape(batch, -1)
+        named[sentence, part] = number
+        rows = list(_rows(layout, named.reshape(exists.shape)))
+        network = Network(FactorTable.of(rows, max(1, batch)), (), int(counts.max(initial=0)))
+        return cls(network, (sentence, part), number)
+
+    @property
+    def exists(self) -> Flags:
+        """Which variables each graph has."""
+        return self.gather(np.ones(len(self.number), bool))
+
+    def gather(self, values: np.ndarray) -> np.ndarray:
+        """One value for each existing part, in order, as a row for each graph."""
+        found = np.zeros((self.network.table.graphs, self.network.parts), values.dtype)
+        found[self.place[0], self.number] = values
+        return found
+
+    def variables(self, parts: Reals) -> Reals:
+        """Values of parts, `(batch, parts)`, as variables of the graphs."""
+        return self.gather(parts[self.place])
+
+    def parts(self, variables: Reals, shape: tuple[int, ...]) -> Reals:
+        """Values of variables as parts, `(batch, parts)`, zero where none exists."""
+        found = np.zeros(shape)
+        found[self.place] = variables[self.place[0], self.number]
+        return found
+
+
+def _rows(layout: JointLayout, named: Indices) -> Iterator[Rows]:
+    n = named.shape[1]
+    off_diagonal = ~np.eye(n, dtype=bool)
+    for kind, (low, count) in enumerate(zip(layout.first, layout.labels, strict=False)):
+        arcs = named[..., low]
+        # Exactly one label for an arc that is on.
+        b, i, j = np.nonzero((arcs >= 0) & off_diagonal)
+        labels = named[b, i, j, low + 1 : low + 1 + count]
+        whole = np.concatenate((labels, arcs[b, i, j, None]), 1)
+        negated = np.zeros(whole.shape, bool)
+        negated[:, -1] = True
+        yield Rows(FactorKind.ONE, whole, b, negated=negated, defines=True)
+        # A predicate for each arc.
+        b, i = np.nonzero(arcs.diagonal(axis1=1, axis2=2) >= 0)
+        from_here = np.where(off_diagonal[i], arcs[b, i], -1)
+        some = (from_here >= 0).any(1)
+        whole = np.concatenate((from_here, arcs[b, i, i, None]), 1)
+        yield Rows(FactorKind.NEEDS, whole[some], b[some])
+        # A deterministic role for one argument.
+        roles = named[..., [low + 1 + role for role in layout.deterministic[kind]]]
+        b, i, role = np.nonzero((roles >= 0).sum(2) > 1)
+        yield Rows(FactorKind.AT_MOST_ONE, roles[b, i, :, role], b)
+    if len(layout.joined):
+        b, i, j, which = np.nonzero(named[..., layout.first[-1] :] >= 0)
+        members = layout.joined[which]
+        inputs = np.where(members >= 0, named[b[:, None], i[:, None], j[:, None], np.maximum(members, 0)], -1)
+        output = named[b, i, j, layout.first[-1] + which]
+        whole = np.concatenate((inputs, output[:, None]), 1)
+        yield Rows(FactorKind.ANY, whole, b, negated=np.ones(whole.shape, bool), defines=True)

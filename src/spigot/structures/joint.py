@@ -1,0 +1,201 @@
+"""Semantic graphs of several kinds over one sentence, chosen together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spigot.algorithms.host import HostFunction
+from spigot.algorithms.joint_networks import JointLayout
+from spigot.algorithms.joint_search import JointFound, best_joint_graphs
+from spigot.algorithms.negotiation import Terms
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.checks import check_parts
+from spigot.interface import AbstractStructure
+from spigot.polytopes.joint import JointPolytope
+from spigot.structures.describe import padded_size
+from spigot.structures.factor_graph import FactorSolution
+from spigot.structures.graphs import SemanticGraphs
+from spigot.types import Mask, Parts
+
+
+@final
+@dataclass(frozen=True)
+class JointGraphs(AbstractStructure):
+    r"""Semantic graphs in several formalisms, and parts across them: Peng, Thomson and Smith's FREDA3.
+
+    Each kind of graph obeys the rules of `SemanticGraphs`. A part across kinds belongs to a pair of words, and joins
+    their arcs in two kinds or more, whatever the labels, or arcs with certain labels; it is on exactly if all that it
+    joins is on, so that its score is what the arcs are worth together.
+
+    Parts are `(*batch, n, n, channels)`: the `1 + labels` channels of each kind, as `SemanticGraphs` lays them out, one
+    kind after another; then a channel for each entry of `arcs`, and for each of `labelled`. `pack` and `unpack` go
+    between this and a tensor for each.
+
+    With parts across kinds, decoding no longer splits. The argmax solves the relaxation by AD3. Where that is
+    fractional, each kind is decoded from it alone, as the published program does, and then in turn from the true
+    scores, the others held fixed, until nothing improves. The result is always a member; `solve` says how good it is.
+
+    Attributes:
+        tasks: The kinds of graphs.
+        arcs: Sets of kinds, counted from 0, whose arcs a part joins.
+        labelled: Sets of `(kind, label)` of different kinds whose labelled arcs a part joins.
+        max_iterations: Of the negotiation.
+
+    Example:
+        Two kinds with one label each. Neither wants its arc, but both together do.
+
+        >>> graphs = JointGraphs((SemanticGraphs(1), SemanticGraphs(1)), arcs=((0, 1),))
+        >>> own = torch.zeros(2, 3, 3, 2)
+        >>> own[:, 0, 1, 0] = -1.0
+        >>> own[:, 0, 0, 0] = 0.1                                         # the root as a predicate
+        >>> across = torch.zeros(3, 3, 1)
+        >>> across[0, 1] = 3.0
+        >>> kinds, both = graphs.unpack(graphs.argmax(graphs.pack(list(own), across)))
+        >>> [kind[0, 1].tolist() for kind in kinds], both[0, 1].tolist()
+        ([[1.0, 1.0], [1.0, 1.0]], [1.0])
+
+    References:
+        Peng, Thomson, Smith (2017), Deep multitask learning for semantic dependency parsing.
+    """
+
+    tasks: tuple[SemanticGraphs, ...]
+    arcs: tuple[tuple[int, ...], ...] = ()
+    labelled: tuple[tuple[tuple[int, int], ...], ...] = ()
+    max_iterations: int = 500
+    _solver: HostFunction = field(init=False, compare=False, repr=False)
+
+    event_ndim: ClassVar[int] = 3
+    tractable_hull: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        object.__setattr__(self, "arcs", tuple(tuple(kinds) for kinds in self.arcs))
+        object.__setattr__(self, "labelled", tuple(tuple(map(tuple, labels)) for labels in self.labelled))
+        for kinds in (*self.arcs, *(tuple(kind for kind, _ in labels) for labels in self.labelled)):
+            if len(kinds) < 2 or list(kinds) != sorted(set(kinds)) or not 0 <= kinds[0] <= kinds[-1] < len(self.tasks):
+                raise ValueError(
+                    f"a part across kinds joins {kinds}; it must join two or more different kinds in rising order, of "
+                    f"0 to {len(self.tasks) - 1}."
+                )
+        for labels in self.labelled:
+            for kind, label in labels:
+                if not 0 <= label < self.tasks[kind].labels:
+                    raise ValueError(
+                        f"a part across kinds joins label {label} of kind {kind}, whose labels go from 0 to "
+                        f"{self.tasks[kind].labels - 1}."
+                    )
+        object.__setattr__(self, "_solver", HostFunction(partial(_argmax, **self._how), 3))
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        """What the search is told."""
+        return {"layout": self.layout, "tasks": self.tasks, "max_iterations": self.max_iterations}
+
+    @property
+    def layout(self) -> JointLayout:
+        """Which channels are what."""
+        labels = tuple(task.labels for task in self.tasks)
+        return JointLayout(labels, tuple(task.deterministic for task in self.tasks), self.arcs, self.labelled)
+
+    def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
+        mask = self._check(scores, mask)
+        if not self.layout.joined.size:
+            kinds, across = self.layout.split(scores)
+            masks, _ = self.layout.split(mask)
+            each = zip(self.tasks, kinds, masks, strict=True)
+            return torch.cat([*(task.argmax(s, m) for task, s, m in each), across.detach() * 0], -1)
+        return self._solver(scores.detach(), mask)
+
+    def solve(self, scores: Parts, mask: Mask | None = None) -> FactorSolution:
+        """The argmax with all that is known about it: its bound, and whether it is proven best.
+
+        Args:
+            scores: The part scores.
+            mask: Parts that exist.
+        """
+        mask = self._check(scores, mask)
+        refuse_nan(scores, self.layout.existing(mask), 3, "scores")
+        found = _find(scores, mask, **self._how)
+        batch = scores.shape[:-3]
+        real = [torch.from_numpy(values).to(scores) for values in (found.z, found.relaxed, found.value, found.bound)]
+        other = (found.integral, found.optimal, found.iterations, np.zeros_like(found.iterations))
+        flags = [torch.from_numpy(values).to(scores.device) for values in other]
+        shaped = [real[0].reshape(scores.shape), real[1].reshape(scores.shape), *(x.reshape(batch) for x in real[2:])]
+        return FactorSolution(*shaped, *(x.reshape(batch) for x in flags))
+
+    def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
+        mask = self._check(z, mask, "z")
+        kinds, across = self.layout.split(z)
+        masks, may = self.layout.split(self.layout.existing(mask))
+        each = [task.violations(*two) for task, *two in zip(self.tasks, kinds, masks, strict=True)]
+        found = [
+            [f"kind {kind}: {words}" for kind, several in enumerate(of_one) for words in several]
+            for of_one in zip(*each, strict=True)
+        ]
+        due = self.layout.follows(torch.cat(kinds, -1)) & may
+        wrong = (across != due.to(across)).flatten(0, -4)
+        for messages, places in zip(found, wrong, strict=True):
+            for i, j, part in places.nonzero().tolist():
+                messages.append(f"part {part} across kinds of {i}->{j} must be on exactly if all that it joins is")
+        return found
+
+    def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
+        n = padded_size(lengths, size)
+        own = [task.mask(lengths, n) for task in self.tasks]
+        shape = (*lengths.shape, n, n, len(self.layout.joined))
+        across = torch.ones(shape, dtype=torch.bool, device=lengths.device)
+        return self.layout.existing(torch.cat((*own, across), -1))
+
+    def everything(self, parts: Parts) -> Mask:
+        self._check_shape(parts, "scores")
+        return self.layout.existing(torch.ones_like(parts, dtype=torch.bool))
+
+    @property
+    def relaxation(self) -> JointPolytope:
+        """The local polytope of the factor graph, deterministic roles among its factors."""
+        return JointPolytope(self.layout)
+
+    def pack(self, parts: Sequence[Tensor], crossed: Tensor) -> Tensor:
+        """One tensor of parts from one for each kind and one for the parts across; scores, masks and z alike."""
+        wanted = [1 + task.labels for task in self.tasks]
+        if [part.shape[-1] for part in parts] != wanted or crossed.shape[-1] != len(self.layout.joined):
+            found = [tuple(part.shape) for part in (*parts, crossed)]
+            raise ValueError(
+                f"the parts have shapes {found}; their last axes must be {wanted}, and {len(self.layout.joined)} across."
+            )
+        return torch.cat((*parts, crossed), -1)
+
+    def unpack(self, parts: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The parts of each kind, `(*batch, n, n, 1 + labels)`, and those across kinds."""
+        self._check_shape(parts, "parts")
+        return self.layout.split(parts)
+
+    def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
+        mask = check_parts(parts, mask, 3, what)
+        self._check_shape(parts, what)
+        return mask
+
+    def _check_shape(self, parts: Tensor, what: str) -> None:
+        shape = parts.shape[-3:]
+        channels = self.layout.channels
+        if len(shape) < 3 or shape[0] != shape[1] or shape[0] == 0 or shape[2] != channels:
+            raise ValueError(f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, n, {channels}), n >= 1.")
+
+
+def _find(
+    scores: Tensor, mask: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
+) -> JointFound:
+    flat = scores.detach().double().cpu().reshape(-1, *scores.shape[-3:])
+    exists = layout.existing(mask.cpu().reshape(flat.shape) & ~flat.isneginf())
+    refuse_infinite(flat.isposinf() & exists, 3, "scores")
+    terms = Terms(max_iterations=max_iterations, tolerance=1e-4)
+    return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], terms)
+
+
+def _argmax(scores: Tensor, mask: Tensor, **how: Any) -> Tensor:
+    return torch.from_numpy(_find(scores, mask, **how).z).to(scores).reshape(scores.shape)
