@@ -22,6 +22,7 @@ from spigot import (
 )
 from tests import brute
 from tests.masks import (
+    DEMANDS,
     INTERVALS,
     alignment_mask,
     any_mask,
@@ -29,10 +30,13 @@ from tests.masks import (
     at_most_two,
     best_two,
     chain_mask,
+    demanded,
     diagonals,
     graph_mask,
     heads,
     intervals,
+    joint_graphs,
+    joint_mask,
     labelled_heads,
     labelled_mask,
     matching_mask,
@@ -251,6 +255,15 @@ STRUCTURES: list[StructureCase] = [
     _flat_case("ZeroOneProgram", spigot.ZeroOneProgram(*INTERVALS), intervals),
     _flat_case("RelaxedProgram", spigot.RelaxedProgram(*INTERVALS), intervals, integral=False),
     _flat_case("Oracle", spigot.Oracle(best_two, batched=True, check=more_than_two), at_most_two),
+    _flat_case("FactorGraph", spigot.FactorGraph(5, DEMANDS, exact=True), demanded),
+    StructureCase(
+        "JointGraphs",
+        (2, 2, 6),
+        joint_mask,
+        joint_graphs,
+        structure=spigot.JointGraphs((spigot.SemanticGraphs(1), spigot.SemanticGraphs(2)), arcs=((0, 1),)),
+        growing=2,
+    ),
     *SUBSETS,
 ]
 
@@ -260,7 +273,7 @@ _LIKE_OTHERS = ("Alignments-wide", "Subsets-at-most-2", "Subsets-any", "Subsets-
 
 _NO_HULL = ("SemanticGraphs", "SemanticGraphs-all", "RelaxedProgram", "Matchings-tall", *_LIKE_OTHERS)
 
-HULLS = [case for case in STRUCTURES if case.name not in _NO_HULL]
+HULLS = [case for case in STRUCTURES if case.name not in _NO_HULL and case.structure.tractable_hull]
 """Structures to take the convex hull of; the others differ from one of these only in ways a hull does not see."""
 
 
@@ -312,6 +325,13 @@ POLYTOPES: list[PolytopeCase] = [
         PolytopeCase(f"Birkhoff-{case}", case.parts, case.draw_mask, case.vertices, polytope=case.structure.relaxation)
         for case in STRUCTURES
         if isinstance(case.structure, spigot.Matchings)
+    ),
+    *(
+        PolytopeCase(
+            f"Local-{case}", case.parts, case.draw_mask, case.vertices, polytope=case.structure.relaxation, exact=False
+        )
+        for case in STRUCTURES
+        if not case.structure.tractable_hull
     ),
     *map(_hull_case, HULLS),
     *map(_capped_case, SUBSETS),

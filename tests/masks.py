@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor
 
+from spigot.factors import AtMostOne, Implies, Or
 from tests import brute
 
 
@@ -200,6 +201,30 @@ def intervals(mask: Tensor) -> Tensor:
     rows, bound = (value.double() for value in INTERVALS)
     z = brute.subsets(mask)
     return z[(z @ rows.T <= bound).all(1)]
+
+
+DEMANDS = (AtMostOne([0, 1]), Or([1, 2], output=3), Implies([3], output=4))
+"""Factors that form a tree, so that the local polytope is the hull."""
+
+
+def demanded(mask: Tensor) -> Tensor:
+    z = brute.subsets(mask)
+    a, b, c, d, e = z.unbind(1)
+    return z[(a + b <= 1) & (d == torch.maximum(b, c)) & (d <= e)]
+
+
+def joint_mask(generator: Generator) -> Tensor:
+    """Two kinds of graphs over one word, with one label and with two, and a part across them."""
+    kinds = [graph_mask(generator, 2, labels) for labels in (1, 2)]
+    return torch.cat((*kinds, coin(generator, 2, 2, 1, p=0.85)), -1)
+
+
+def joint_graphs(mask: Tensor) -> Tensor:
+    kinds = [brute.graphs(mask[..., :2]), brute.graphs(mask[..., 2:5])]
+    first = kinds[0].repeat_interleave(len(kinds[1]), 0)
+    second = kinds[1].repeat(len(kinds[0]), 1, 1, 1)
+    both = first[..., :1] * second[..., :1] * mask[..., 5:] * ~torch.eye(2, dtype=torch.bool).unsqueeze(-1)
+    return torch.cat((first, second, both), -1)
 
 
 def at_most_two(mask: Tensor) -> Tensor:

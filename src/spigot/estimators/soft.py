@@ -68,7 +68,8 @@ class SparseMAP(AbstractSurrogate):
         = \operatorname{proj}_{\operatorname{conv}\mathcal Z}(s).$$
 
     A mixture of few structures; differentiable almost everywhere. Works on every structure, since the projection needs
-    its argmax only. On `OneOf` it is sparsemax.
+    its argmax only. On `OneOf` it is sparsemax. On a factor graph, whose argmax is hard to come by, it is LP-SparseMAP:
+    the nearest point of the local polytope, and the Jacobian of that.
 
     Attributes:
         max_norm: Clips $\nabla_z L$ per instance, as on every estimator; `None` keeps the gradient exact.
@@ -80,6 +81,7 @@ class SparseMAP(AbstractSurrogate):
 
     References:
         Niculae, Martins, Blondel, Cardie (2018), SparseMAP: Differentiable sparse structured inference.
+        Niculae, Martins (2020), LP-SparseMAP: Differentiable relaxed optimization for sparse structured prediction.
     """
 
     max_norm: float | None = None
@@ -90,12 +92,17 @@ class SparseMAP(AbstractSurrogate):
         check_settings(self.max_norm)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
+        if not structure.tractable_hull:
+            return structure.relaxation.project(scores.detach(), mask), ()
         solution = ConvexHull(structure).solve(scores, mask)
         return solution.point, (solution.gap, *solution.packed)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
+        if not saved:
+            gradient = structure.relaxation.pull_back(scores, grad, mask)
+            return Pullback(gradient, lambda: (torch.where(mask, scores, 0), z, None))
         gap, *support = saved
         split = grad.ndim - structure.event_ndim
         flat = grad.reshape(grad.shape[:split].numel(), grad.shape[split:].numel())

@@ -66,6 +66,16 @@ class AbstractPolytope(Bordered, abc.ABC):
         """The projection of a point whose answer may well be z."""
         return self.project(point, mask)
 
+    def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
+        """The derivative of the projection at a point, which is symmetric, applied to a gradient.
+
+        Args:
+            point: Where the projection was from.
+            grad: The gradient with respect to the projection.
+            mask: Parts that exist.
+        """
+        raise NotImplementedError(f"{self} does not know the derivative of its projection; use ConvexHull.")
+
     def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values | None:
         """The duality gap of a projection: how much the squared distance could still shrink, at most.
 

@@ -26,6 +26,9 @@ class AbstractStructure(Bordered, abc.ABC):
     event_ndim: ClassVar[int]
     """How many trailing axes are parts; all axes before them are batch."""
 
+    tractable_hull: ClassVar[bool] = True
+    """Whether the convex hull can be projected onto by the argmax; if not, `SparseMAP` goes by the relaxation."""
+
     @abc.abstractmethod
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         r"""$\hat z = \arg\max_{z\in\mathcal Z} z^\top s$ (Eq. 1).

@@ -1,9 +1,8 @@
 """The local polytope of semantic graphs of several kinds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
@@ -36,32 +35,65 @@ class JointPolytope(AbstractPolytope):
 
     layout: JointLayout
     _projector: HostFunction = field(init=False, compare=False, repr=False)
+    _derivative: HostFunction = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_projector", HostFunction(partial(_project, layout=self.layout), 3, "point"))
+        object.__setattr__(self, "_derivative", HostFunction(partial(_pull, layout=self.layout), 3, "point"))
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
-        return self._projector(point.detach(), check_parts(point, mask, 3, "point"))
+        return self._projector(point.detach(), self.layout.existing(check_parts(point, mask, 3, "point")))
+
+    def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
+        both = torch.stack((point.detach(), grad.detach().to(point)))
+        return self._derivative(both, self.layout.existing(mask).expand_as(both))[0]
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 3, "point")
-        inside = _in_network(lambda polytope, p, exists: polytope.contains(p, exists, atol=atol), point, mask, self.layout)
+        factors = _Factors.of(mask, self.layout)
+        inside = factors.polytope.contains(factors.variables(point), factors.mask, atol=atol)
         stray = ((point.abs() > atol) & ~self.layout.existing(mask)).flatten(-3).any(-1)
         return inside.reshape(stray.shape).to(point.device) & ~stray
 
 
-def _in_network(verb: Callable[..., Tensor], point: Tensor, mask: Tensor, layout: JointLayout, **how: Any) -> Tensor:
-    """Ask the local polytope of the factor graphs of some sentences."""
-    flat = point.detach().double().cpu().reshape(-1, *point.shape[-3:])
-    exists = layout.existing(mask.cpu().reshape(flat.shape)).numpy()
-    joint = JointNetwork.of(layout, exists)
-    values = torch.from_numpy(joint.variables(flat.numpy().reshape(len(flat), -1)))
-    found = verb(LocalPolytope(joint.network, np.arange(len(flat))), values, torch.from_numpy(joint.exists), **how)
-    if found.ndim == 1:
-        return found
-    return torch.from_numpy(joint.parts(found.numpy(), (len(flat), int(np.prod(flat.shape[1:])))))
+class _Factors(NamedTuple):
+    """The factor graphs of some sentences, and their local polytope."""
+
+    joint: JointNetwork
+    polytope: LocalPolytope
+
+    @classmethod
+    def of(cls, mask: Tensor, layout: JointLayout) -> "_Factors":
+        exists = layout.existing(mask.detach().cpu().reshape(-1, *mask.shape[-3:]))
+        joint = JointNetwork.of(layout, exists.numpy())
+        return cls(joint, LocalPolytope(joint.network, np.arange(len(exists))))
+
+    @property
+    def mask(self) -> Tensor:
+        return torch.from_numpy(self.joint.exists)
+
+    def variables(self, parts: Tensor) -> Tensor:
+        """Values of parts as variables of the graphs."""
+        return torch.from_numpy(self.joint.variables(_flat(parts.detach().double().cpu()).numpy()))
+
+    def parts(self, values: Tensor, like: Tensor) -> Tensor:
+        """Values of variables as parts."""
+        return torch.from_numpy(self.joint.parts(values.numpy(), tuple(_flat(like).shape))).to(like).reshape(like.shape)
+
+
+def _flat(parts: Tensor) -> Tensor:
+    """One axis of sentences and one of parts."""
+    return parts.reshape(parts.shape[:-3].numel(), parts.shape[-3:].numel())
 
 
 def _project(point: Tensor, mask: Tensor, layout: JointLayout) -> Tensor:
-    projected = _in_network(LocalPolytope.project, point, mask, layout)
-    return projected.to(point).reshape(point.shape)
+    factors = _Factors.of(mask, layout)
+    return factors.parts(factors.polytope.project(factors.variables(point), factors.mask), point)
+
+
+def _pull(both: Tensor, mask: Tensor, layout: JointLayout) -> Tensor:
+    """The derivative at the first of two, applied to the second."""
+    factors = _Factors.of(mask[0], layout)
+    pulled = factors.polytope.pull_back(*(factors.variables(one) for one in both), factors.mask)
+    found = factors.parts(pulled, both[0])
+    return torch.stack((found, torch.zeros_like(found)))

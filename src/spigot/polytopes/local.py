@@ -14,9 +14,9 @@ from spigot.algorithms.host import HostFunction
 from spigot.algorithms.negotiation import Column, Status, Talks, Terms, excess, negotiate
 from spigot.checks import check_parts, contradiction_error, instance_name
 from spigot.interface import AbstractPolytope
-from spigot.types import Flags, Mask, Parts, Values
+from spigot.types import Flags, Mask, Parts
 
-PROJECTING = Terms(quadratic=1.0, tolerance=1e-9, max_iterations=10_000, rho=1.0)
+PROJECTING = Terms(quadratic=1.0, tolerance=1e-11, max_iterations=10_000, rho=1.0)
 
 
 @final
@@ -69,10 +69,14 @@ class LocalPolytope(AbstractPolytope):
             return _Projection.apply(point, mask, self)
         return self._projector(point.detach(), mask)
 
+    def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
+        both = torch.stack((point.detach(), grad.detach().to(point)))
+        return self._derivative(both, mask.expand_as(both))[0]
+
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 1, "point")
         check_network(point, self.network, self.graphs, "point")
-        p = point.detach().double().cpu().reshape(-1, self.network.parts).numpy()
+        p = rows_of(point.detach().double().cpu()).numpy()
         exists = mask.cpu().reshape(p.shape).numpy()
         graph = graph_of(self.graphs, len(p))
         good = ((p >= -atol) & (p <= 1 + atol) & (exists | (abs(p) <= atol))).all(1)
@@ -85,18 +89,6 @@ class LocalPolytope(AbstractPolytope):
             off = (values - group.project(values, seats.mask)).abs().flatten(1).amax(1).numpy()
             np.logical_and.at(good, seats.instance, (off <= atol) | ~asked[seats.instance])
         return torch.from_numpy(good).to(point.device).reshape(point.shape[:-1])
-
-    def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values:
-        """How much the squared distance could still shrink, by the prices of one more negotiation."""
-        scores = torch.where(mask, point - projected, 0).detach().double().cpu().reshape(-1, self.network.parts).numpy()
-        exists = mask.cpu().reshape(scores.shape).numpy()
-        talks = Talks.begin(
-            self.network, graph_of(self.graphs, len(scores)), scores, np.where(exists, -1, 0).astype(np.int8), 0.1
-        )
-        negotiate(talks, Terms(max_iterations=2000))
-        at = (torch.from_numpy(scores) * projected.detach().double().cpu().reshape(scores.shape)).sum(1)
-        left = torch.from_numpy(talks[Column.BOUND]) - at
-        return left.clamp(min=0).to(point).reshape(point.shape[:-1])
 
 
 class _Projection(torch.autograd.Function):
@@ -114,9 +106,7 @@ class _Projection(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         point, mask = ctx.saved_tensors
-        both = torch.stack((point.detach(), grads[0].detach().to(point)))
-        pulled = ctx.polytope._derivative(both, mask.expand_as(both))
-        return pulled[0], None, None
+        return ctx.polytope.pull_back(point, grads[0], mask), None, None
 
 
 def check_network(parts: Tensor, network: Network, graphs: Indices | None, what: str) -> None:
@@ -134,6 +124,11 @@ def check_network(parts: Tensor, network: Network, graphs: Indices | None, what:
         )
 
 
+def rows_of(parts: Tensor) -> Tensor:
+    """One axis of instances, and one of parts."""
+    return parts.reshape(parts.shape[:-1].numel(), parts.shape[-1])
+
+
 def graph_of(graphs: Indices | None, count: int) -> Indices:
     """The graph of each instance: the only one, if there are not as many as instances."""
     return np.zeros(count, np.int64) if graphs is None else graphs
@@ -142,7 +137,7 @@ def graph_of(graphs: Indices | None, count: int) -> Indices:
 def _negotiated(point: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Talks:
     """The projection of each instance, as talks that have come to an end."""
     batch = tuple(point.shape[:-1])
-    values = point.double().reshape(-1, network.parts).numpy()
+    values = rows_of(point.double()).numpy()
     exists = mask.reshape(values.shape).numpy()
     if not np.isfinite(values[exists]).all():
         index, part = (int(i) for i in np.argwhere(~np.isfinite(values) & exists)[0])

@@ -21,7 +21,7 @@ from spigot.checks import check_parts, contradiction_error, infinite_error, inst
 from spigot.factors import AbstractFactor, Member
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
-from spigot.polytopes.local import LocalPolytope, check_network, graph_of
+from spigot.polytopes.local import LocalPolytope, check_network, graph_of, rows_of
 from spigot.types import Flags, Mask, Parts, Values
 
 
@@ -134,7 +134,7 @@ class AbstractFactorGraph(AbstractStructure):
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         """Factors that do not hold, masked parts in use, values other than 0 and 1."""
         mask = self._check(z, mask, "z")
-        values = z.detach().double().cpu().reshape(-1, self._network.parts)
+        values = rows_of(z.detach().double().cpu())
         exists = mask.cpu().reshape(values.shape)
         graph = graph_of(self._graphs, len(values))
         return [self._violations(*one) for one in zip(values, exists, graph.tolist(), strict=True)]
@@ -334,7 +334,7 @@ def _find(
 ) -> Found:
     """A member of each instance, or an error that names the first without."""
     batch = tuple(scores.shape[:-1])
-    values = scores.double().cpu().reshape(-1, network.parts).numpy()
+    values = rows_of(scores.double().cpu()).numpy()
     exists = mask.cpu().reshape(values.shape).numpy()
     if (np.isposinf(values) & exists).any():
         raise infinite_error(int(np.argwhere(np.isposinf(values) & exists)[0][0]), batch, "scores")

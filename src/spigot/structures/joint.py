@@ -109,7 +109,7 @@ class JointGraphs(AbstractStructure):
             masks, _ = self.layout.split(mask)
             each = zip(self.tasks, kinds, masks, strict=True)
             return torch.cat([*(task.argmax(s, m) for task, s, m in each), across.detach() * 0], -1)
-        return self._solver(scores.detach(), mask)
+        return self._solver(scores.detach(), self.layout.existing(mask))
 
     def solve(self, scores: Parts, mask: Mask | None = None) -> FactorSolution:
         """The argmax with all that is known about it: its bound, and whether it is proven best.
@@ -138,7 +138,7 @@ class JointGraphs(AbstractStructure):
             for of_one in zip(*each, strict=True)
         ]
         due = self.layout.follows(torch.cat(kinds, -1)) & may
-        wrong = (across != due.to(across)).flatten(0, -4)
+        wrong = (across != due.to(across)).reshape(len(found), *across.shape[-3:])
         for messages, places in zip(found, wrong, strict=True):
             for i, j, part in places.nonzero().tolist():
                 messages.append(f"part {part} across kinds of {i}->{j} must be on exactly if all that it joins is")
