@@ -35,22 +35,25 @@ public:
 
     void run() {
         Scratch scratch;
-        const size_t factors = static_cast<size_t>(last_ - first_);
         degree_ = scratch.take<int32_t>(parts_);
+        sum_ = scratch.take<double>(parts_);
+        spent_ = scratch.take<double>(parts_);
         total_ = scratch.take<double>(parts_);
         moved_ = scratch.take<uint8_t>(parts_);
-        stale_ = scratch.take<uint8_t>(factors);
-        longest_ = 1;
-        for (int64_t f = first_; f < last_; ++f) longest_ = std::max(longest_, t_.start[f + 1] - t_.start[f]);
-        local_ = scratch.take<double>(longest_);
-        point_ = scratch.take<double>(longest_);
+        int64_t longest = 1;
+        for (int64_t f = first_; f < last_; ++f) longest = std::max(longest, t_.start[f + 1] - t_.start[f]);
+        local_ = scratch.take<double>(longest);
+        point_ = scratch.take<double>(longest);
         std::memset(degree_, 0, sizeof(int32_t) * parts_);
-        std::memset(stale_, 1, factors);
+        std::memset(moved_, 1, parts_);
         for (int64_t k = 0; k < slots_; ++k) ++degree_[t_.variable[slot_ + k]];
         if (report_->iterations == 0) begin();
         if (settings_.judge == JUDGE_ONLY) judge();
+        add_up();
         int64_t left = settings_.max_iterations;
         while (report_->status == FACTORS_GOING && left-- > 0) step();
+        settle_prices();
+        if (report_->status == FACTORS_GOING && report_->iterations > 0 && is_settled()) finish();
     }
 
 private:
@@ -61,7 +64,7 @@ private:
     }
 
     void begin() {
-        for (int64_t i = 0; i < parts_; ++i) p_[i] = alone(i, 0.5);
+        for (int64_t i = 0; i < parts_; ++i) p_[i] = alone(i, faces_ ? 0 : 0.5);
         for (int64_t k = 0; k < slots_; ++k) {
             const int32_t i = t_.variable[slot_ + k];
             // Each factor gets its share of the score; of the pull of the quadratic term nothing is known yet.
@@ -78,77 +81,119 @@ private:
         return scores_[i] > 0 ? 1 : 0;
     }
 
-    void project() {
-        const double rho = report_->rho;
-        for (int64_t f = first_; f < last_; ++f) {
-            if (!stale_[f - first_] || t_.kind[f] == FACTOR_OUTSIDE) continue;
-            const int64_t from = t_.start[f] - slot_, size = t_.start[f + 1] - t_.start[f];
-            const int32_t* variable = t_.variable + t_.start[f];
-            const uint8_t* negated = t_.negated + t_.start[f];
-            double* q = q_ + from;
-            for (int64_t k = 0; k < size; ++k) q[k] = p_[variable[k]] + price_[from + k] / rho;
-            if (faces_) {
-                for (int64_t k = 0; k < size; ++k) {
-                    if (negated[k]) q[k] = -q[k];
-                    point_[k] = negated[k] ? 1 - faces_[from + k] : faces_[from + k];
-                }
-                Scratch scratch;
-                project_onto_face(factor(f), point_, q, scratch);
-                for (int64_t k = 0; k < size; ++k)
-                    if (negated[k]) q[k] = -q[k];
-                continue;
-            }
-            for (int64_t k = 0; k < size; ++k)
-                if (negated[k]) q[k] = 1 - q[k];
-            project_factor(factor(f), q);
-            for (int64_t k = 0; k < size; ++k)
-                if (negated[k]) q[k] = 1 - q[k];
+    // Sums of copies and of prices; later steps keep them up to date.
+    void add_up() {
+        for (int64_t i = 0; i < parts_; ++i) sum_[i] = spent_[i] = 0;
+        for (int64_t k = 0; k < slots_; ++k) {
+            const int32_t i = t_.variable[slot_ + k];
+            sum_[i] += q_[k];
+            spent_[i] += price_[k];
         }
     }
 
+    // One pass over the factors: the prices of the step before, then new copies. A factor whose copy agrees with a
+    // consensus that stands still has nothing new to say.
     void step() {
-        const double rho = report_->rho, still = 1e-11;
-        project();
-        for (int64_t i = 0; i < parts_; ++i) total_[i] = scores_[i];
-        for (int64_t k = 0; k < slots_; ++k) total_[t_.variable[slot_ + k]] += rho * q_[k] - price_[k];
-        double apart = 0, change = 0;
+        const double rho = report_->rho, inverse = 1 / rho;
+        double apart = 0;
+        for (int64_t f = first_; f < last_; ++f) {
+            if (t_.kind[f] == FACTOR_OUTSIDE) continue;
+            const int64_t from = t_.start[f] - slot_;
+            const int size = static_cast<int>(t_.start[f + 1] - t_.start[f]);
+            const int32_t* variable = t_.variable + t_.start[f];
+            const uint8_t* negated = t_.negated + t_.start[f];
+            double *q = q_ + from, *price = price_ + from;
+            bool news = false;
+            for (int k = 0; k < size; ++k) news |= moved_[variable[k]] || std::fabs(q[k] - p_[variable[k]]) > kStill;
+            if (!news) continue;
+            for (int k = 0; k < size; ++k) {
+                const int32_t i = variable[k];
+                if (pending_) {
+                    const double off = q[k] - p_[i];
+                    apart += off * off;
+                    price[k] -= rho * off;
+                    spent_[i] -= rho * off;
+                }
+                const double v = p_[i] + price[k] * inverse;
+                local_[k] = !negated[k] ? v : faces_ ? -v : 1 - v;
+            }
+            if (faces_) {
+                for (int k = 0; k < size; ++k) point_[k] = negated[k] ? 1 - faces_[from + k] : faces_[from + k];
+                Scratch scratch;
+                project_onto_face(factor(f), point_, local_, scratch);
+            } else if (t_.kind[f] == FACTOR_ANY && size == 3) {
+                project_any_of_two(local_);
+            } else {
+                project_factor(factor(f), local_);
+            }
+            for (int k = 0; k < size; ++k) {
+                const double found = !negated[k] ? local_[k] : faces_ ? -local_[k] : 1 - local_[k];
+                sum_[variable[k]] += found - q[k];
+                q[k] = found;
+            }
+        }
+        if (pending_) report_->apart = std::sqrt(apart / slots_);
+        const bool settled = pending_ && is_settled();
+        move();
+        pending_ = true;
+        const int64_t done = static_cast<int64_t>(++report_->iterations);
+        if (settled) finish();
+        else if (settings_.judge == JUDGE_STEPS && done % settings_.look_every == 0) settle_prices(), judge();
+        if (report_->status == FACTORS_GOING && done % settings_.adapt_every == 0) adapt();
+    }
+
+    // The consensus.
+    void move() {
+        const double rho = report_->rho;
+        double change = 0;
         for (int64_t i = 0; i < parts_; ++i) {
             if (!degree_[i]) continue;
-            const double next = alone(i, total_[i] / (settings_.quadratic + rho * degree_[i]));
+            const double pull = scores_[i] - spent_[i] + rho * sum_[i];
+            const double next = alone(i, pull / (settings_.quadratic + rho * degree_[i]));
             const double by = next - p_[i];
-            moved_[i] = std::fabs(by) > still;
+            moved_[i] = std::fabs(by) > kStill;
             change += degree_[i] * by * by;
             p_[i] = next;
         }
-        for (int64_t f = first_; f < last_; ++f) {
-            const int64_t from = t_.start[f] - slot_, to = t_.start[f + 1] - slot_;
-            bool stale = false;
-            for (int64_t k = from; k < to; ++k) {
-                const int32_t i = t_.variable[slot_ + k];
-                const double off = q_[k] - p_[i];
-                apart += off * off;
-                price_[k] -= rho * off;
-                stale |= std::fabs(off) > still || moved_[i];
-            }
-            stale_[f - first_] = stale;
-        }
-        const int64_t done = static_cast<int64_t>(++report_->iterations);
-        report_->apart = slots_ ? std::sqrt(apart / slots_) : 0;
         report_->change = slots_ ? std::sqrt(change / slots_) : 0;
-        const bool settled = report_->apart < settings_.tolerance && report_->change < settings_.tolerance;
-        if (settings_.judge == JUDGE_STEPS && (settled || done % settings_.look_every == 0)) judge();
-        if (report_->status == FACTORS_GOING && settled) report_->status = FACTORS_SETTLED;
-        if (done % settings_.adapt_every == 0) adapt();
+    }
+
+    // Bring all prices up to the last step.
+    void settle_prices() {
+        if (!pending_) return;
+        const double rho = report_->rho;
+        double apart = 0;
+        for (int64_t k = 0; k < slots_; ++k) {
+            const int32_t i = t_.variable[slot_ + k];
+            const double off = q_[k] - p_[i];
+            apart += off * off;
+            price_[k] -= rho * off;
+            spent_[i] -= rho * off;
+        }
+        report_->apart = slots_ ? std::sqrt(apart / slots_) : 0;
+        pending_ = false;
+    }
+
+    bool is_settled() const {
+        return report_->apart < settings_.tolerance && report_->change < settings_.tolerance;
+    }
+
+    void finish() {
+        settle_prices();
+        if (settings_.judge == JUDGE_STEPS) judge();
+        if (report_->status == FACTORS_GOING) report_->status = FACTORS_SETTLED;
     }
 
     // Copies that disagree want a stronger pull; a consensus that runs about, a weaker one.
     void adapt() {
-        double& rho = report_->rho;
-        const double before = rho;
-        if (report_->apart > settings_.imbalance * report_->change) rho *= 2;
-        else if (report_->change > settings_.imbalance * report_->apart) rho /= 2;
-        rho = std::min(std::max(rho, 1e-6), 1e6);
-        if (rho != before) std::memset(stale_, 1, static_cast<size_t>(last_ - first_));
+        double by = 1;
+        if (report_->apart > settings_.imbalance * report_->change) by = 2;
+        else if (report_->change > settings_.imbalance * report_->apart) by = 0.5;
+        const double next = std::min(std::max(report_->rho * by, 1e-6), 1e6);
+        if (next == report_->rho) return;
+        settle_prices();
+        report_->rho = next;
+        std::memset(moved_, 1, parts_);  // what a factor makes of its prices depends on rho
     }
 
     // What prices prove, and what rounding finds.
@@ -219,17 +264,20 @@ private:
         return true;
     }
 
+    static constexpr double kStill = 1e-11;
+
     const FactorTables& t_;
     const FactorSettings& settings_;
-    int64_t parts_, first_, last_, slot_, slots_, longest_;
+    int64_t parts_, first_, last_, slot_, slots_;
     const double* scores_;
     const int8_t* fixed_;
     double *p_, *z_, *q_, *price_;
     const double* faces_;
     FactorReport* report_;
     int32_t* degree_;
-    double *total_, *local_, *point_;
-    uint8_t *moved_, *stale_;
+    double *sum_, *spent_, *total_, *local_, *point_;
+    uint8_t* moved_;
+    bool pending_ = false;  // whether prices lag behind the last step
 };
 
 inline void negotiate(const FactorTables& tables, const FactorState& state, const FactorSettings& settings,

@@ -72,7 +72,9 @@ class _Plain(AbstractFactor):
             row = int(np.argwhere(twice)[0][0])
             raise ValueError(f"{name} has variable {ordered[row, 1:][twice[row]][0]} twice in row {row}.")
         if (variables < -1).any():
-            raise ValueError(f"{name} names variable {variables.min()}; variables count from 0, and -1 stands for none.")
+            raise ValueError(
+                f"{name} names variable {variables.min()}; variables count from 0, and -1 stands for none."
+            )
         object.__setattr__(self, "_rows", rows)
 
     def rows(self) -> Rows:
@@ -374,7 +376,9 @@ class Knapsack(_Plain):
         if (most < 0).any():
             row = int(np.argwhere(most < 0)[0][0])
             raise ValueError(f"Knapsack has capacity {capacity[row]:g} in row {row}, which no values meet.")
-        rows = Rows(FactorKind.SUM, variables, negated=negated, weights=abs(weights), least=np.zeros(len(most)), most=most)
+        rows = Rows(
+            FactorKind.SUM, variables, negated=negated, weights=abs(weights), least=np.zeros(len(most)), most=most
+        )
         self._is(rows)
 
     def broken(self, row: int) -> str:
@@ -468,5 +472,3 @@ def _refuse_empty(variables: NDArray[np.int64], name: str) -> None:
     empty = ~(variables >= 0).any(1)
     if empty.any():
         raise ValueError(f"{name} has no variables in row {int(empty.argmax())}, so that nothing could meet it.")
-
-

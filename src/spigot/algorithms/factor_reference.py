@@ -200,7 +200,7 @@ class _Negotiation:
         self.blocks = list(_blocks(self.table))
 
     def begin(self) -> None:
-        self.p[:] = self.alone(np.full(len(self.p), 0.5))
+        self.p[:] = self.alone(np.full(len(self.p), 0.5 if self.faces is None else 0.0))
         share = self.scores / np.maximum(self.degree, 1)
         self.price[:] = 0 if self.quadratic > 0 else share[self.table.variable]
 

@@ -182,7 +182,9 @@ class _Search:
         """The relaxation with some variables fixed: its solution if there may be more to find below."""
         talks, b = self.talks, self.index
         one = slice(b, b + 1)
-        inner = Talks.begin(talks.network, talks.graph[one], talks.scores[one], fixed[None], terms.rho, talks.exists[one])
+        inner = Talks.begin(
+            talks.network, talks.graph[one], talks.scores[one], fixed[None], terms.rho, talks.exists[one]
+        )
         inner[Column.CUTOFF][:] = self._enough()
         inner[Column.BOUND][:] = bound
         negotiate(inner, terms)

@@ -62,6 +62,7 @@ class AbstractFactorGraph(AbstractStructure):
     Attributes:
         exact: Whether the argmax is searched for until it is proven best.
         max_iterations: Of the negotiation for one relaxation.
+        tolerance: How far factors may be from agreeing for a relaxation to count as solved, root mean square.
         max_nodes: How many relaxations with fixed variables are tried for one instance.
     """
 
@@ -70,6 +71,7 @@ class AbstractFactorGraph(AbstractStructure):
 
     exact: bool = field(default=False, kw_only=True)
     max_iterations: int = field(default=1000, kw_only=True)
+    tolerance: float = field(default=1e-4, kw_only=True)
     max_nodes: int = field(default=10_000, kw_only=True)
     _network: Network = field(init=False)
     _solver: HostFunction = field(init=False)
@@ -78,6 +80,8 @@ class AbstractFactorGraph(AbstractStructure):
         for name in ("max_iterations", "max_nodes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance is {self.tolerance}; it must be positive.")
         object.__setattr__(self, "_network", self._make_network())
         object.__setattr__(self, "_solver", HostFunction(partial(_argmax, **self._how), 1))
 
@@ -131,6 +135,11 @@ class AbstractFactorGraph(AbstractStructure):
         flags = (found.integral, found.optimal, found.iterations, found.nodes)
         return FactorSolution(*(tensor(values) for values in real), *(tensor(values, None) for values in flags))
 
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        mask = self._check(z, mask, "z")
+        whole = ((z == 0) | ((z == 1) & mask)).all(-1)
+        return whole & self.relaxation.contains(z, mask)
+
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         """Factors that do not hold, masked parts in use, values other than 0 and 1."""
         mask = self._check(z, mask, "z")
@@ -164,7 +173,7 @@ class AbstractFactorGraph(AbstractStructure):
     @property
     def _how(self) -> dict[str, Any]:
         """What the search is told."""
-        terms = Terms(max_iterations=self.max_iterations)
+        terms = Terms(max_iterations=self.max_iterations, tolerance=self.tolerance)
         where = {"network": self._network, "graphs": self._graphs}
         return {**where, "terms": terms, "exact": self.exact, "max_nodes": self.max_nodes}
 
@@ -202,6 +211,7 @@ class FactorGraph(AbstractFactorGraph):
         factors: What they demand of each other. A variable that no factor knows is free.
         exact: Whether the argmax is searched for until it is proven best.
         max_iterations: Of the negotiation for one relaxation.
+        tolerance: How far factors may be from agreeing for a relaxation to count as solved, root mean square.
         max_nodes: How many relaxations with fixed variables are tried for one instance.
 
     Example:
@@ -249,6 +259,7 @@ class FactorGraphs(AbstractFactorGraph):
         graphs: The graphs, in the order of the instances. Those with fewer variables are filled up: mask the rest.
         exact: As in `FactorGraph`, for all of them.
         max_iterations: As in `FactorGraph`.
+        tolerance: As in `FactorGraph`.
         max_nodes: As in `FactorGraph`.
 
     Example:
@@ -320,7 +331,9 @@ def _outside(table: FactorTable, members: list[tuple[int, AbstractStructure, np.
     for structure, several in groups.items():
         size = np.max([at.shape[1:] for _, at in several], 0)
         padded = [
-            np.pad(at, [(0, 0), *((0, int(s - n)) for s, n in zip(size, at.shape[1:], strict=True))], constant_values=-1)
+            np.pad(
+                at, [(0, 0), *((0, int(s - n)) for s, n in zip(size, at.shape[1:], strict=True))], constant_values=-1
+            )
             for _, at in several
         ]
         hull = ConvexHull(structure)
