@@ -377,7 +377,12 @@ class Knapsack(_Plain):
             row = int(np.argwhere(most < 0)[0][0])
             raise ValueError(f"Knapsack has capacity {capacity[row]:g} in row {row}, which no values meet.")
         rows = Rows(
-            FactorKind.SUM, variables, negated=negated, weights=abs(weights), least=np.zeros(len(most)), most=most
+            FactorKind.SUM,
+            variables,
+            negated=negated,
+            weights=np.abs(weights, dtype=np.float64),
+            least=np.zeros(len(most)),
+            most=most,
         )
         self._is(rows)
 

@@ -32,27 +32,30 @@ from spigot.factors import (
 from tests import brute
 
 
+def random_factor(generator: np.random.Generator, parts: int) -> AbstractFactor:
+    """A factor of any kind over a few variables."""
+    size = int(generator.integers(2, 5))
+    some = generator.permutation(parts)[: size + 1].tolist()
+    inputs, output, flags = some[:size], some[size], generator.random(size) < 0.5
+    weights = generator.normal(size=size + 1) * 2
+    makers = (
+        lambda: ExactlyOne(inputs),
+        lambda: ExactlyOne(inputs, output=output),
+        lambda: AtMostOne(inputs, negated=flags),
+        lambda: AtLeastOne(inputs, negated=flags),
+        lambda: Or(inputs, output),
+        lambda: And(inputs, output),
+        lambda: Implies(inputs, output),
+        lambda: Pair(inputs[0], inputs[1], output),
+        lambda: Budget(some, most=2, least=1),
+        lambda: Knapsack(some, weights=weights, capacity=9.0),
+    )
+    return makers[int(generator.integers(len(makers)))]()
+
+
 def random_factors(generator: np.random.Generator, parts: int, count: int) -> list[AbstractFactor]:
-    """Factors of any kind over a few variables each."""
-    found: list[AbstractFactor] = []
-    for _ in range(count):
-        size = int(generator.integers(2, 5))
-        some = generator.permutation(parts)[: size + 1].tolist()
-        inputs, output, flags = some[:size], some[size], generator.random(size) < 0.5
-        makers = (
-            lambda: ExactlyOne(inputs),
-            lambda: ExactlyOne(inputs, output=output),
-            lambda: AtMostOne(inputs, negated=flags),
-            lambda: AtLeastOne(inputs, negated=flags),
-            lambda: Or(inputs, output),
-            lambda: And(inputs, output),
-            lambda: Implies(inputs, output),
-            lambda: Pair(inputs[0], inputs[1], output),
-            lambda: Budget(some, most=2, least=1),
-            lambda: Knapsack(some, weights=generator.normal(size=size + 1) * 2, capacity=9.0),
-        )
-        found.append(makers[int(generator.integers(len(makers)))]())
-    return found
+    """Some of them."""
+    return [random_factor(generator, parts) for _ in range(count)]
 
 
 def members(graph: spigot.FactorGraph) -> Tensor:
@@ -94,7 +97,7 @@ def inequalities(table: FactorTable, parts: int) -> tuple[scipy.sparse.csr_matri
 def by_highs(scores: np.ndarray, table: FactorTable, *, integral: bool) -> float | None:
     """The best value, of members or of the relaxation; `None` if there is none."""
     matrix, bound = inequalities(table, len(scores))
-    constraints = scipy.optimize.LinearConstraint(matrix, ub=bound) if len(bound) else ()
+    constraints = [(matrix, np.full(len(bound), -np.inf), bound)] if len(bound) else []
     whole = np.full(len(scores), int(integral))
     found = scipy.optimize.milp(-scores, constraints=constraints, bounds=(0, 1), integrality=whole)
     return None if found.x is None else -found.fun

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spigot.algorithms.factor_tables import FactorTable, Flags, Indices, Reals
@@ -127,6 +128,6 @@ class Seats:
         return total
 
 
-def _along(values: Indices | Flags, like: Indices) -> Indices:
+def _along(values: NDArray[Any], like: Indices) -> NDArray[Any]:
     """One value for each row, beside its parts."""
     return values.reshape(-1, *[1] * (like.ndim - 1))

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spigot.algorithms.factor_networks import Network
 from spigot.algorithms.factor_tables import FactorKind, FactorTable, Flags, Indices, Reals
@@ -184,7 +185,7 @@ class _Negotiation:
 
     table: FactorTable
     scores: Reals
-    fixed: Indices
+    fixed: NDArray[np.int8]
     p: Reals
     z: Reals
     q: Reals
@@ -293,7 +294,7 @@ def negotiate_reference(
     network: Network,
     slots_from: Indices,
     scores: Reals,
-    fixed: Indices,
+    fixed: NDArray[np.int8],
     p: Reals,
     z: Reals,
     q: Reals,

@@ -18,7 +18,7 @@ from spigot.algorithms.negotiation import Column, Status, Talks, Terms, is_membe
 Fixed = NDArray[np.int8]
 
 GAP = 1e-6
-"""How close a member must come to the bound to be the best, scores scaled to at most 1, and times the value if larger."""
+"""How close a member must come to the bound to be the best: scores scaled to at most 1, and times a larger value."""
 
 
 @dataclass
@@ -76,11 +76,11 @@ def best_members(
     scale = np.maximum(abs(scores).max(1, initial=0), 1e-300)
     fixed = np.where(free, -1, 0).astype(np.int8)
     talks = Talks.begin(network, graph, scores / scale[:, None], fixed, terms.rho, exists)
-    empty = ~exists.any(1)  # nothing is asked of an instance that is padding
+    empty = np.logical_not(exists.any(1))  # nothing is asked of an instance that is padding
     talks[Column.STATUS][empty] = Status.OPTIMAL
     talks[Column.VALUE][empty] = talks[Column.BOUND][empty] = 0.0
     negotiate(talks, terms)
-    _round(talks, ~empty)
+    _round(talks, np.logical_not(empty))
     relaxed = np.clip(talks.p, 0.0, 1.0)
     integral = (abs(relaxed - talks.z).max(1, initial=0) < 1e-3) & np.isfinite(talks[Column.VALUE])
     nodes = np.zeros(len(scores), np.int64)

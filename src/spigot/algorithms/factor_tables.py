@@ -75,9 +75,8 @@ class FactorTable:
     def of(cls, several: Sequence[Rows], graphs: int = 1) -> "FactorTable":
         """The table of rows, those of one graph next to each other and otherwise in the order given."""
         parts = [_Flat.of(rows) for rows in several]
-        flat = _Flat(*(np.concatenate([getattr(p, name) for p in parts]) for name in _Flat._fields)) if parts else None
-        if flat is None:
-            flat = _Flat.of(Rows(FactorKind.ONE, np.empty((0, 0), np.int64)))
+        parts = parts or [_Flat.of(Rows(FactorKind.ONE, np.empty((0, 0), np.int64)))]
+        flat = _Flat._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
         if graphs > 1:
             flat = flat.in_order(np.argsort(flat.graph, kind="stable"))
         start = np.concatenate(([0], np.cumsum(flat.size)))
@@ -183,7 +182,6 @@ class _Flat(NamedTuple):
         # Entry k of the new order comes from where its factor began before, as far into it.
         into = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
         entries = np.repeat(before[order], size) + into
-        return _Flat(
-            *(column[order] for column in (self.kind, self.size, self.graph, self.least, self.most, self.defines)),
-            *(column[entries] for column in (self.variable, self.negated, self.weight)),
-        )
+        of_factors = (column[order] for column in self[:6])
+        of_entries = (column[entries] for column in self[6:])
+        return _Flat._make((*of_factors, *of_entries))

@@ -1,7 +1,7 @@
 """Semantic graphs of several kinds over one sentence, with parts across them, as factor graphs.
 
-Each kind has the factors of the published program: an arc needs its predicate, has exactly one label, and a deterministic
-role goes to at most one argument. A part across kinds is on exactly if all the arcs that it joins are.
+Each kind has the factors of the published program: an arc needs its predicate and has exactly one label, and a
+deterministic role goes to at most one argument. A part across kinds is on exactly if all the arcs that it joins are.
 """
 
 from collections.abc import Iterator

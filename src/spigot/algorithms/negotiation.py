@@ -6,8 +6,8 @@ $$q_f = \operatorname{proj}_f(p + \lambda_f / \rho), \qquad
   p = \frac{s + \sum_f (\rho q_f - \lambda_f)}{w + \rho \deg}, \qquad \lambda_f \leftarrow \lambda_f - \rho (q_f - p).$$
 
 It maximises $s^\top p - \tfrac w2 \lVert p \rVert^2$ over the local polytope, the points that suit every factor alone:
-$w = 0$ is the linear relaxation of the best member, $w = 1$ the projection of s. At any moment the prices prove a bound,
-the sum of what each factor would get by itself.
+$w = 0$ is the linear relaxation of the best member, $w = 1$ the projection of s. At any moment the prices prove a
+bound, the sum of what each factor would get by itself.
 
 References:
     Martins, Figueiredo, Aguiar, Smith, Xing (2015), AD3: Alternating directions dual decomposition.
@@ -135,8 +135,8 @@ class Talks:
         report[:, Column.BOUND] = np.inf
         report[:, Column.VALUE] = -np.inf
         report[:, Column.CUTOFF] = -np.inf
-        empty = [np.zeros(shape) for shape in (scores.shape, scores.shape, slots, slots)]
-        return cls(network, graph, scores, fixed, fixed != 0 if exists is None else exists, *empty, report)
+        p, z, q, price = (np.zeros(shape) for shape in (scores.shape, scores.shape, slots, slots))
+        return cls(network, graph, scores, fixed, fixed != 0 if exists is None else exists, p, z, q, price, report)
 
     def __getitem__(self, column: Column) -> Reals:
         """One number for each instance."""

@@ -94,6 +94,7 @@ def _project(point: Tensor, mask: Tensor, layout: JointLayout) -> Tensor:
 def _pull(both: Tensor, mask: Tensor, layout: JointLayout) -> Tensor:
     """The derivative at the first of two, applied to the second."""
     factors = _Factors.of(mask[0], layout)
-    pulled = factors.polytope.pull_back(*(factors.variables(one) for one in both), factors.mask)
+    point, direction = (factors.variables(one) for one in both)
+    pulled = factors.polytope.pull_back(point, direction, factors.mask)
     found = factors.parts(pulled, both[0])
     return torch.stack((found, torch.zeros_like(found)))

@@ -24,10 +24,11 @@ PROJECTING = Terms(quadratic=1.0, tolerance=1e-11, max_iterations=10_000, rho=1.
 class LocalPolytope(AbstractPolytope):
     r"""Points that each factor of a graph, by itself, takes for a mixture of its members.
 
-    $$\mathcal L = \big\{p \in [0, 1]^d \;\big|\; p_f \in \operatorname{conv}\mathcal Z_f \text{ for every factor } f\big\}.$$
+    $$\mathcal L = \big\{p \in [0, 1]^d \;\big|\; p_f \in \operatorname{conv}\mathcal Z_f
+    \text{ for every factor } f\big\}.$$
 
-    It contains the convex hull of the graph's members, and is that hull where the factors form a tree. Projections go by
-    the same negotiation as the argmax (LP-SparseMAP), to about 1e-8, and have their derivative.
+    It contains the convex hull of the graph's members, and is that hull where the factors form a tree. Projections go
+    by the same negotiation as the argmax (LP-SparseMAP), to about 1e-8, and have their derivative.
 
     Made by `FactorGraph.relaxation`.
 
@@ -80,14 +81,14 @@ class LocalPolytope(AbstractPolytope):
         exists = mask.cpu().reshape(p.shape).numpy()
         graph = graph_of(self.graphs, len(p))
         good = ((p >= -atol) & (p <= 1 + atol) & (exists | (abs(p) <= atol))).all(1)
-        asked = exists.any(1)
-        good &= (excess(self.network, graph, p)[0] <= atol) | ~asked
+        padding = np.logical_not(exists.any(1))
+        good &= (excess(self.network, graph, p)[0] <= atol) | padding
         slots_from = np.zeros(len(p), np.int64)
         for group in self.network.outside:
             seats = Seats.of(self.network, group, graph, slots_from, exists)
             values = seats.gather(p)
             off = (values - group.project(values, seats.mask)).abs().flatten(1).amax(1).numpy()
-            np.logical_and.at(good, seats.instance, (off <= atol) | ~asked[seats.instance])
+            np.logical_and.at(good, seats.instance, (off <= atol) | padding[seats.instance])
         return torch.from_numpy(good).to(point.device).reshape(point.shape[:-1])
 
 
@@ -119,8 +120,8 @@ def check_network(parts: Tensor, network: Network, graphs: Indices | None, what:
     count = parts.shape[:-1].numel()
     if graphs is not None and count != len(graphs):
         raise ValueError(
-            f"{what} has shape {tuple(parts.shape)}, which is {count} instances; there are {len(graphs)} factor graphs, "
-            "one for each."
+            f"{what} has shape {tuple(parts.shape)}, which is {count} instances; there are {len(graphs)} factor "
+            "graphs, one for each."
         )
 
 
@@ -142,8 +143,8 @@ def _negotiated(point: Tensor, mask: Tensor, network: Network, graphs: Indices |
     if not np.isfinite(values[exists]).all():
         index, part = (int(i) for i in np.argwhere(~np.isfinite(values) & exists)[0])
         raise ValueError(
-            f"point of {instance_name(index, batch)} is {values[index, part]} at part [{part}]; only finite points have "
-            "a nearest."
+            f"point of {instance_name(index, batch)} is {values[index, part]} at part [{part}]; only finite points "
+            "have a nearest."
         )
     fixed = np.where(exists, -1, 0).astype(np.int8)
     talks = Talks.begin(network, graph_of(graphs, len(values)), np.where(exists, values, 0.0), fixed, PROJECTING.rho)

@@ -166,7 +166,8 @@ class JointGraphs(AbstractStructure):
         if [part.shape[-1] for part in parts] != wanted or crossed.shape[-1] != len(self.layout.joined):
             found = [tuple(part.shape) for part in (*parts, crossed)]
             raise ValueError(
-                f"the parts have shapes {found}; their last axes must be {wanted}, and {len(self.layout.joined)} across."
+                f"the parts have shapes {found}; their last axes must be {wanted}, and {len(self.layout.joined)} for "
+                "those across."
             )
         return torch.cat((*parts, crossed), -1)
 
