@@ -52,6 +52,12 @@ class JointLayout:
         width = max((len(row) for row in rows), default=0)
         return np.array([row + [-1] * (width - len(row)) for row in rows], np.int64).reshape(len(rows), width)
 
+    def channel_in(self, kind: int) -> Indices:
+        """For each part across kinds, the channel of one kind that it joins, counted from the first of that kind; -1
+        where it joins none of it."""
+        inside = (self.joined >= self.first[kind]) & (self.joined < self.first[kind + 1])
+        return np.where(inside, self.joined - self.first[kind], -1).max(1, initial=-1)
+
     def split(self, parts: Tensor) -> tuple[list[Tensor], Tensor]:
         """The parts of each kind, and those across."""
         pieces = [parts[..., low:high] for low, high in zip(self.first, self.first[1:], strict=False)]
@@ -95,7 +101,7 @@ class JointNetwork:
         sentence, part = np.nonzero(exists.reshape(batch, -1))
         counts = np.bincount(sentence, minlength=batch)
         number = np.arange(len(sentence)) - np.repeat(np.cumsum(counts) - counts, counts)
-        named = np.full(exists.size // max(1, batch) * batch, -1, np.int64).reshape(batch, -1)
+        named = np.full((batch, exists[:1].size), -1, np.int32)
         named[sentence, part] = number
         rows = list(_rows(layout, named.reshape(exists.shape)))
         network = Network(FactorTable.of(rows, max(1, batch)), (), int(counts.max(initial=0)))

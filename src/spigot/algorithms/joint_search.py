@@ -67,36 +67,67 @@ def best_joint_graphs(
     return JointFound(z.numpy(), relaxed, value, np.maximum(bound, value), integral, optimal, iterations)
 
 
-def _improved(layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tensor, decode: Sequence[Decode]) -> Tensor:
+def _improved(
+    layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tensor, decode: Sequence[Decode]
+) -> Tensor:
     """Graphs from a point of the relaxation: each kind decodes it alone; then each in turn decodes the true scores,
     given the graphs of the others, until none changes. No step makes the whole worse."""
     masks, _ = layout.split(exists)
     points, _ = layout.split(relaxed - 0.5)
     kinds = [argmax(point, mask) for argmax, point, mask in zip(decode, points, masks, strict=True)]
-    own, across = layout.split(scores)
+    own, _ = layout.split(scores)
+    across = _Across.of(layout, scores, exists)
     for _ in range(_ROUNDS):
         before = torch.cat(kinds, -1)
         for kind, argmax in enumerate(decode):
-            extra = _worth(layout, kind, torch.cat(kinds, -1), across)
-            kinds[kind] = argmax(own[kind] + extra, masks[kind])
+            kinds[kind] = argmax(own[kind] + across.worth(kind, kinds), masks[kind])
         if torch.equal(before, torch.cat(kinds, -1)):
             break
-    whole = torch.cat(kinds, -1)
-    _, may = layout.split(exists)
-    return torch.cat((whole, (layout.follows(whole) & may).to(whole)), -1)
+    return across.with_parts(kinds)
 
 
-def _worth(layout: JointLayout, kind: int, own: Tensor, across: Tensor) -> Tensor:
-    """What parts across kinds add to those of one kind, given the graphs of the others."""
-    low, high = layout.first[kind], layout.first[kind + 1]
-    joined = layout.joined
-    mine = (joined >= low) & (joined < high)
-    which = np.flatnonzero(mine.any(1))
-    extra = torch.zeros_like(own[..., low:high])
-    if not len(which):
-        return extra
-    others = np.where(mine[which], -1, joined[which])
-    on = own[..., np.maximum(others, 0).flatten()].unflatten(-1, others.shape) != 0
-    on = (on | torch.from_numpy(others < 0)).all(-1)
-    target = torch.from_numpy(joined[which][mine[which]] - low)
-    return extra.index_add(-1, target, across[..., which] * on)
+@dataclass(frozen=True)
+class _Across:
+    """The parts across kinds that exist: few of those that there is room for.
+
+    Attributes:
+        layout: Which channels are what.
+        pair: The pair of words of each, as a number over all sentences.
+        which: Which part it is.
+        scores: Its score.
+    """
+
+    layout: JointLayout
+    pair: Tensor
+    which: Tensor
+    scores: Tensor
+
+    @classmethod
+    def of(cls, layout: JointLayout, scores: Tensor, exists: Tensor) -> "_Across":
+        pair, which = exists[..., layout.first[-1] :].flatten(0, -2).nonzero().unbind(-1)
+        return cls(layout, pair, which, scores.flatten(0, -2)[pair, layout.first[-1] + which])
+
+    def on(self, kinds: Sequence[Tensor], but: int | None = None) -> Tensor:
+        """Whether all that they join is on, in one kind if it counts or not."""
+        found = torch.ones_like(self.which, dtype=torch.bool)
+        for kind, parts in enumerate(kinds):
+            if kind != but:
+                channel = torch.from_numpy(self.layout.channel_in(kind))[self.which]
+                found &= (channel < 0) | (parts.flatten(0, -2)[self.pair, channel.clamp(min=0)] != 0)
+        return found
+
+    def worth(self, kind: int, kinds: Sequence[Tensor]) -> Tensor:
+        """What they add to the parts of one kind, given the graphs of the others."""
+        channel = torch.from_numpy(self.layout.channel_in(kind))[self.which]
+        mine = (channel >= 0).nonzero().squeeze(-1)
+        extra = torch.zeros_like(kinds[kind]).flatten(0, -2)
+        worth = torch.where(self.on(kinds, but=kind), self.scores, 0.0)
+        extra.index_put_((self.pair[mine], channel[mine]), worth[mine], accumulate=True)
+        return extra.reshape(kinds[kind].shape)
+
+    def with_parts(self, kinds: Sequence[Tensor]) -> Tensor:
+        """Graphs of all kinds with the parts across them."""
+        shape = (*kinds[0].shape[:-1], len(self.layout.joined))
+        z = kinds[0].new_zeros(shape).flatten(0, -2)
+        z[self.pair, self.which] = self.on(kinds).to(z)
+        return torch.cat((*kinds, z.reshape(shape)), -1)

@@ -194,7 +194,7 @@ def _find(
     flat = scores.detach().double().cpu().reshape(-1, *scores.shape[-3:])
     exists = layout.existing(mask.cpu().reshape(flat.shape) & ~flat.isneginf())
     refuse_infinite(flat.isposinf() & exists, 3, "scores")
-    terms = Terms(max_iterations=max_iterations, tolerance=1e-4)
+    terms = Terms(max_iterations=max_iterations, tolerance=1e-3)
     return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], terms)
 
 
