@@ -11,6 +11,7 @@ import spigot
 from benchmarks import peers
 from benchmarks.alignments import alignments
 from benchmarks.chains import chains
+from benchmarks.factors import factors
 from benchmarks.matchings import matchings
 from benchmarks.parsing import parsing
 from benchmarks.raw import raw
@@ -216,6 +217,7 @@ CASES = {
     "layer": layer,
     "graphs": graphs,
     "chains": chains,
+    "factors": factors,
     "matchings": matchings,
     "alignments": alignments,
     "threads": second_thread,

@@ -158,6 +158,7 @@ def test_bound_relaxation_and_projection_by_second_algorithms(seed: int) -> None
         relaxed = by_highs(scores, table, integral=False)
         assert relaxed is not None
         assert abs(float(solution.value) - best) < 1e-5
+        assert (graph.as_program().argmax(torch.from_numpy(scores)) @ torch.from_numpy(scores)) == pytest.approx(best)
         assert float(solution.relaxed @ torch.from_numpy(scores)) == pytest.approx(relaxed, abs=2e-2)
         assert graph.relaxation.contains(solution.relaxed, atol=2e-2)
         polytope = spigot.LinearPolytope(*inequalities(table, parts))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import scipy  # its parts load when they are used
 from numpy.typing import NDArray
 
 Reals = NDArray[np.float64]
@@ -185,3 +186,41 @@ class _Flat(NamedTuple):
         of_factors = (column[order] for column in self[:6])
         of_entries = (column[entries] for column in self[6:])
         return _Flat._make((*of_factors, *of_entries))
+
+
+def inequalities(table: FactorTable, parts: int) -> "tuple[scipy.sparse.csr_matrix, Reals]":
+    r"""The local polytope of the only graph as $A x \le b$, beside $0 \le x \le 1$. It must have no structures."""
+    size = np.diff(table.start)
+    owner = np.repeat(np.arange(len(size)), size)
+    kind, last = table.kind[owner], table.start[1:] - 1
+    ends = np.zeros(len(owner), bool)
+    ends[last] = True
+    ones = np.ones(len(owner))
+    entries: list[tuple[Indices, Indices, Reals]] = []  # row, entry of the table, coefficient
+    bounds: list[Reals] = []
+
+    def demand(row: Indices, slot: Indices, coefficient: Reals, most: Reals) -> None:
+        """Rows of literals, counted from 0, and what each may be at most."""
+        flipped = table.negated[slot] != 0
+        entries.append((row + sum(map(len, bounds)), slot, np.where(flipped, -coefficient, coefficient)))
+        bounds.append(most - np.bincount(row, coefficient * flipped, len(most)))
+
+    def sums(kinds: Sequence[FactorKind], coefficient: Reals, most: Reals) -> None:
+        slot = np.flatnonzero(np.isin(kind, kinds))
+        factors, row = np.unique(owner[slot], return_inverse=True)
+        demand(row, slot, coefficient[slot], most[factors])
+
+    one = np.ones(len(size))
+    sums([FactorKind.ONE, FactorKind.AT_MOST_ONE], ones, one)
+    sums([FactorKind.ONE, FactorKind.AT_LEAST_ONE], -ones, -one)
+    sums([FactorKind.ANY], np.where(ends, 1.0, -1.0), 0 * one)
+    sums([FactorKind.SUM], table.weight, table.most)
+    sums([FactorKind.SUM], -table.weight, -table.least)
+    inputs = np.flatnonzero(np.isin(kind, [FactorKind.ANY, FactorKind.NEEDS]) & ~ends)
+    row = np.arange(len(inputs))
+    pairs = np.concatenate((inputs, last[owner[inputs]]))
+    signs = np.repeat([1.0, -1.0], len(inputs))
+    demand(np.concatenate((row, row)), pairs, signs, np.zeros(len(inputs)))
+    rows, slots, data = (np.concatenate(columns) for columns in zip(*entries, strict=True))
+    bound = np.concatenate(bounds)
+    return scipy.sparse.csr_matrix((data, (rows, table.variable[slots])), (len(bound), parts)), bound

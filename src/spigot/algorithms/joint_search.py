@@ -67,9 +67,7 @@ def best_joint_graphs(
     return JointFound(z.numpy(), relaxed, value, np.maximum(bound, value), integral, optimal, iterations)
 
 
-def _improved(
-    layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tensor, decode: Sequence[Decode]
-) -> Tensor:
+def _improved(layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tensor, decode: Sequence[Decode]) -> Tensor:
     """Graphs from a point of the relaxation: each kind decodes it alone; then each in turn decodes the true scores,
     given the graphs of the others, until none changes. No step makes the whole worse."""
     masks, _ = layout.split(exists)

@@ -80,8 +80,8 @@ class Terms:
     max_iterations: int = 1000
     rho: float = 0.1
     look_every: int = 10
-    adapt_every: int = 5
-    imbalance: float = 5.0
+    adapt_every: int = 10
+    imbalance: float = 10.0
 
 
 @dataclass

@@ -13,7 +13,7 @@ from torch import Tensor
 from spigot.algorithms.factor_networks import Network, Outside
 from spigot.algorithms.factor_reference import excesses
 from spigot.algorithms.factor_search import Found, best_members
-from spigot.algorithms.factor_tables import FactorKind, FactorTable, Indices
+from spigot.algorithms.factor_tables import FactorKind, FactorTable, Indices, inequalities
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.negotiation import Terms
 from spigot.algorithms.reduce import refuse_nan
@@ -22,6 +22,7 @@ from spigot.factors import AbstractFactor, Member
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 from spigot.polytopes.local import LocalPolytope, check_network, graph_of, rows_of
+from spigot.structures.linear import ZeroOneProgram
 from spigot.types import Flags, Mask, Parts, Values
 
 
@@ -71,7 +72,7 @@ class AbstractFactorGraph(AbstractStructure):
 
     exact: bool = field(default=False, kw_only=True)
     max_iterations: int = field(default=1000, kw_only=True)
-    tolerance: float = field(default=1e-4, kw_only=True)
+    tolerance: float = field(default=1e-3, kw_only=True)
     max_nodes: int = field(default=10_000, kw_only=True)
     _network: Network = field(init=False)
     _solver: HostFunction = field(init=False)
@@ -242,6 +243,21 @@ class FactorGraph(AbstractFactorGraph):
     def __repr__(self) -> str:
         exact = ", exact" if self.exact else ""
         return f"{type(self).__name__}({self.parts} parts, {len(self._network.table.kind)} factors{exact})"
+
+    def as_program(self) -> ZeroOneProgram:
+        """The same set as a 0/1 program, for HiGHS to solve.
+
+        Raises:
+            ValueError: A structure is among the factors, which has no rows.
+
+        Example:
+            >>> from spigot.factors import AtMostOne
+            >>> FactorGraph(3, [AtMostOne([0, 1]), AtMostOne([1, 2])]).as_program().argmax(torch.ones(3))
+            tensor([1., 0., 1.])
+        """
+        if self._network.outside:
+            raise ValueError(f"{self} has structures among its factors, which cannot be written as rows.")
+        return ZeroOneProgram(*inequalities(self._network.table, self.parts))
 
     def _make_network(self) -> Network:
         return make_network([self])
