@@ -53,7 +53,10 @@ public:
         int64_t left = settings_.max_iterations;
         while (report_->status == FACTORS_GOING && left-- > 0) step();
         settle_prices();
-        if (report_->status == FACTORS_GOING && report_->iterations > 0 && is_settled()) finish();
+        if (report_->status == FACTORS_GOING && report_->iterations > 0 && is_settled()) {
+            finish();
+            if (report_->status == FACTORS_GOING) report_->status = FACTORS_SETTLED;  // there are no more steps to take
+        }
     }
 
 private:
@@ -175,13 +178,24 @@ private:
     }
 
     bool is_settled() const {
-        return report_->apart < settings_.tolerance && report_->change < settings_.tolerance;
+        const double enough = patient_ ? 1e-3 * settings_.tolerance : settings_.tolerance;
+        return report_->apart < enough && report_->change < enough;
     }
 
+    // Where all agree on what is nearly a member, the proof that it is the best is worth some more steps.
     void finish() {
         settle_prices();
-        if (settings_.judge == JUDGE_STEPS) judge();
-        if (report_->status == FACTORS_GOING) report_->status = FACTORS_SETTLED;
+        if (settings_.judge == JUDGE_STEPS) {
+            judge();
+            if (report_->status != FACTORS_GOING) return;
+            double off = 0;
+            for (int64_t i = 0; i < parts_; ++i) off = std::max(off, std::fabs(p_[i] - z_[i]));
+            if (!patient_ && settings_.quadratic == 0 && off < 0.1) {
+                patient_ = true;
+                return;
+            }
+        }
+        report_->status = FACTORS_SETTLED;
     }
 
     // Copies that disagree want a stronger pull; a consensus that runs about, a weaker one.
@@ -277,6 +291,7 @@ private:
     int32_t* degree_;
     double *sum_, *spent_, *total_, *local_, *point_;
     uint8_t* moved_;
+    bool patient_ = false;
     bool pending_ = false;  // whether prices lag behind the last step
 };
 

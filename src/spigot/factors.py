@@ -279,7 +279,7 @@ class Pair(_Plain):
 
     Example:
         >>> import spigot, torch
-        >>> spigot.FactorGraph(3, [Pair(0, 1, both=2)]).argmax(torch.tensor([1.0, 1.0, -3.0]))    # they repel
+        >>> spigot.FactorGraph(3, [Pair(0, 1, both=2)]).argmax(torch.tensor([1.0, 0.8, -3.0]))    # they repel
         tensor([1., 0., 0.])
     """
 

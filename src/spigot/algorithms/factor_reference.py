@@ -199,6 +199,7 @@ class _Negotiation:
     def __post_init__(self) -> None:
         self.degree = np.bincount(self.table.variable, minlength=len(self.p))
         self.blocks = list(_blocks(self.table))
+        self.patient = False
 
     def begin(self) -> None:
         self.p[:] = self.alone(np.full(len(self.p), 0.5 if self.faces is None else 0.0))
@@ -248,11 +249,13 @@ class _Negotiation:
         self.report[1] += 1
         self.report[3] = np.sqrt((off**2).sum() / slots)
         self.report[4] = np.sqrt((self.degree * (self.p - before) ** 2).sum() / slots)
-        settled = max(self.report[3], self.report[4]) < self.tolerance
+        settled = max(self.report[3], self.report[4]) < self.tolerance * (1e-3 if self.patient else 1.0)
         if judge and (settled or self.report[1] % look_every == 0):
             self.judge()
         if self.report[0] == _GOING and settled:
-            self.report[0] = _SETTLED
+            near = judge and self.quadratic == 0 and abs(self.p - self.z).max(initial=0) < 0.1
+            self.report[0] = _GOING if near and not self.patient else _SETTLED
+            self.patient = True
         if self.report[1] % adapt_every == 0:
             up, down = self.report[3] > imbalance * self.report[4], self.report[4] > imbalance * self.report[3]
             self.report[2] = np.clip(rho * (2.0 if up else 0.5 if down else 1.0), 1e-6, 1e6)

@@ -120,7 +120,7 @@ class JointNetwork:
 
     def variables(self, parts: Reals) -> Reals:
         """Values of parts, `(batch, parts)`, as variables of the graphs."""
-        return self.gather(parts[self.place])
+        return self.gather(parts[self.place].astype(np.float64))
 
     def parts(self, variables: Reals, shape: tuple[int, ...]) -> Reals:
         """Values of variables as parts, `(batch, parts)`, zero where none exists."""

@@ -38,14 +38,13 @@ def best_joint_graphs(
 
     Args:
         layout: Which channels are what.
-        scores: `(batch, n, n, channels)` in float64.
+        scores: `(batch, n, n, channels)`.
         exists: Parts that exist.
         decode: For each kind, its argmax.
         terms: How to negotiate.
     """
     shape = tuple(scores.shape)
     flat = (shape[0], int(np.prod(shape[1:])))
-    scores = scores.masked_fill(~exists, 0.0)
     joint = JointNetwork.of(layout, exists.numpy())
     values = joint.variables(scores.numpy().reshape(flat))
     scale = np.maximum(abs(values).max(1, initial=0), 1e-300)
@@ -55,16 +54,19 @@ def best_joint_graphs(
     negotiate(talks, terms)
     proven = talks[Column.STATUS] == Status.OPTIMAL
     relaxed = joint.parts(np.clip(talks.p, 0.0, 1.0), flat).reshape(shape)
-    z = torch.from_numpy(relaxed.copy())
-    if not proven.all():
-        rest = torch.from_numpy(~proven)
-        z[rest] = _improved(layout, z[rest], scores[rest], exists[rest], decode)
-    value = (z * scores).flatten(1).sum(1).numpy()
+    z, value, integral = relaxed, np.where(proven, talks[Column.VALUE] * scale, 0.0), proven.copy()
+    if not proven.all():  # few of many, as a rule
+        rest = np.flatnonzero(~proven)
+        own, there = scores[rest].double().masked_fill(~exists[rest], 0.0), exists[rest]
+        better = _improved(layout, torch.from_numpy(relaxed[rest]), own, there, decode)
+        z = relaxed.copy()
+        z[rest] = better.numpy()
+        value[rest] = (better * own).flatten(1).sum(1).numpy()
+        integral[rest] = abs(z[rest] - relaxed[rest]).reshape(len(rest), -1).max(1, initial=0) < 1e-2
     bound = np.where(np.isfinite(talks[Column.BOUND]), talks[Column.BOUND] * scale, value)
     optimal = proven | (bound - value <= GAP * np.maximum(scale, abs(value)))
-    integral = proven | (abs(z.numpy() - relaxed).reshape(flat).max(1, initial=0) < 1e-2)
     iterations = talks[Column.ITERATIONS].astype(np.int64)
-    return JointFound(z.numpy(), relaxed, value, np.maximum(bound, value), integral, optimal, iterations)
+    return JointFound(z, relaxed, value, np.maximum(bound, value), integral, optimal, iterations)
 
 
 def _improved(layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tensor, decode: Sequence[Decode]) -> Tensor:

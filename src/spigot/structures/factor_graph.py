@@ -223,7 +223,7 @@ class FactorGraph(AbstractFactorGraph):
         >>> graph = FactorGraph(5, [ExactlyOne([0, 1, 2]), Or([0, 1], output=3), Pair(1, 3, both=4)])
         >>> graph
         FactorGraph(5 parts, 3 factors)
-        >>> solution = graph.solve(torch.tensor([1.0, 0.0, 1.5, -0.5, 2.0]))
+        >>> solution = graph.solve(torch.tensor([1.0, 0.0, 1.5, -0.5, 3.0]))
         >>> solution.z, solution.optimal
         (tensor([0., 1., 0., 1., 1.]), tensor(True))
         >>> graph.violations(torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0]))

@@ -191,7 +191,7 @@ class JointGraphs(AbstractStructure):
 def _find(
     scores: Tensor, mask: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
 ) -> JointFound:
-    flat = scores.detach().double().cpu().reshape(-1, *scores.shape[-3:])
+    flat = scores.detach().cpu().reshape(scores.shape[:-3].numel(), *scores.shape[-3:])
     exists = layout.existing(mask.cpu().reshape(flat.shape) & ~flat.isneginf())
     refuse_infinite(flat.isposinf() & exists, 3, "scores")
     terms = Terms(max_iterations=max_iterations, tolerance=1e-3)
