@@ -17,6 +17,12 @@ from spigot.algorithms.negotiation import Column, Status, Talks, Terms, is_membe
 
 Fixed = NDArray[np.int8]
 
+_SURE = 1e-2
+"""How far from 0 and 1 a variable of the relaxation counts as undecided."""
+
+_TRIES = 64
+"""How many undecided variables are tried, one after another."""
+
 GAP = 1e-6
 """How close a member must come to the bound to be the best: scores scaled to at most 1, and times a larger value."""
 
@@ -118,6 +124,22 @@ def _round(talks: Talks, asked: Flags) -> None:
     if better.any():
         better &= is_member(talks, z, ring)
         talks.z[better], talks[Column.VALUE][better] = z[better], value[better]
+    for b in np.flatnonzero(open_ones & np.isfinite(talks[Column.VALUE])):
+        _greedy(talks.alone(int(b)))
+
+
+def _greedy(talks: Talks) -> None:
+    """Switch on what the relaxation of one instance is in two minds about, the best first, where that is a member."""
+    p, scores, report = talks.p[0], talks.scores[0], talks.report[0]
+    tried = np.flatnonzero((p > _SURE) & (p < 1 - _SURE) & (talks.fixed[0] < 0) & (scores > 0))
+    ring = _seats(talks) if len(tried) else []
+    for variable in tried[np.argsort(-scores[tried])][:_TRIES]:
+        z = talks.z.copy()
+        z[0, variable] = 1.0
+        z = talks.network.derived(z, talks.graph)
+        value = float(z[0] @ scores)
+        if value > report[Column.VALUE] and is_member(talks, z, ring)[0]:
+            talks.z[:], report[Column.VALUE] = z, value
 
 
 @dataclass

@@ -7,9 +7,11 @@ deterministic role goes to at most one argument. A part across kinds is on exact
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spigot.algorithms.factor_networks import Network
@@ -129,7 +131,7 @@ class JointNetwork:
         return found
 
 
-def _rows(layout: JointLayout, named: Indices) -> Iterator[Rows]:
+def _rows(layout: JointLayout, named: NDArray[Any]) -> Iterator[Rows]:
     n = named.shape[1]
     off_diagonal = ~np.eye(n, dtype=bool)
     for kind, (low, count) in enumerate(zip(layout.first, layout.labels, strict=False)):

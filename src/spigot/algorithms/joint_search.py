@@ -50,7 +50,8 @@ def best_joint_graphs(
     scale = np.maximum(abs(values).max(1, initial=0), 1e-300)
     fixed = np.where(joint.exists, -1, 0).astype(np.int8)
     talks = Talks.begin(joint.network, np.arange(shape[0]), values / scale[:, None], fixed, terms.rho)
-    talks[Column.STATUS][~joint.exists.any(1)] = Status.OPTIMAL
+    empty = np.logical_not(joint.exists.any(1))
+    talks[Column.STATUS][empty], talks[Column.VALUE][empty] = Status.OPTIMAL, 0.0
     negotiate(talks, terms)
     proven = talks[Column.STATUS] == Status.OPTIMAL
     relaxed = joint.parts(np.clip(talks.p, 0.0, 1.0), flat).reshape(shape)

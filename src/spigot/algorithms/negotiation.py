@@ -16,7 +16,7 @@ References:
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -137,6 +137,17 @@ class Talks:
         report[:, Column.CUTOFF] = -np.inf
         p, z, q, price = (np.zeros(shape) for shape in (scores.shape, scores.shape, slots, slots))
         return cls(network, graph, scores, fixed, fixed != 0 if exists is None else exists, p, z, q, price, report)
+
+    def alone(self, index: int) -> "Talks":
+        """Those on one instance; what changes there changes here."""
+        one, own = slice(index, index + 1), slice(self.slots_from[index], self.slots_from[index + 1])
+        return replace(
+            self,
+            **{name: getattr(self, name)[one] for name in ("graph", "scores", "fixed", "exists", "p", "z", "report")},
+            q=self.q[own],
+            price=self.price[own],
+            faces=None if self.faces is None else self.faces[own],
+        )
 
     def __getitem__(self, column: Column) -> Reals:
         """One number for each instance."""
