@@ -5,6 +5,7 @@ from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
 from spigot.structures.constituents import ConstituencyTrees
 from spigot.structures.graphs import SemanticGraphs
+from spigot.structures.joint import JointGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.matchings import Matchings
@@ -16,6 +17,7 @@ __all__ = [
     "Alignments",
     "Chains",
     "ConstituencyTrees",
+    "JointGraphs",
     "LabelledTrees",
     "Matchings",
     "NonProjectiveTrees",
