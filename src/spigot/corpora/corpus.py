@@ -4,13 +4,17 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from spigot.corpora.prepared import prepared
 from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot.data.enhanced import enhanced_graph
 from spigot.data.formats import read
+from spigot.data.formats.conll import ConllSource
+from spigot.data.join import join
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
@@ -109,7 +113,7 @@ def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
         >>> len(corpus["graphs"].train), len(corpus["graphs"].dev), len(corpus["graphs"].tests["ood"])
         (0, 2, 3)
     """
-    unread = {name: files.model_copy(update={"train": ()}) for name, files in settings.sets.items()}
+    unread = {name: files.unread(train=()) for name, files in settings.sets.items()}
     corpus = Corpus(_sets(settings.model_copy(update=unread))).apply(lambda _, split: replace(split, train=[]))
     if tagger is None:
         return corpus
@@ -126,8 +130,7 @@ def _sets(settings: Data, *, tests: bool = True) -> dict[str, Split]:
         case "files":
             _require(settings)
             seen: dict[tuple[Path, str], list[Sentence]] = {}
-            read = {} if tests else {"tests": {}}
-            sets = {name: files.model_copy(update=read) for name, files in settings.sets.items()}
+            sets = {name: files if tests else files.unread(tests={}) for name, files in settings.sets.items()}
             return {name: _read(settings, files, seen) for name, files in sets.items()}
     return made if tests else {name: replace(split, tests={}) for name, split in made.items()}
 
@@ -201,7 +204,7 @@ def _with_second_graph(sentence: Sentence) -> Sentence:
 def _require(settings: Data) -> None:
     """Say that a file is missing before the first hour of training, not after the last."""
     for files in settings.sets.values():
-        for name in filter(None, (*files.train, files.dev, *files.tests.values(), settings.vectors)):
+        for name in filter(None, (*files.paths, settings.vectors)):
             path = settings.path(name)
             if not path.exists():
                 origin = f" {settings.obtain}" if settings.obtain else ""
@@ -224,6 +227,8 @@ def _where_to_look(settings: Data, name: str) -> str:
 
 def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
     """The sentences of one data set; those of files that another one has too are found among the seen."""
+    if files.join:
+        return _joined(settings, files, seen)
 
     def one(name: str, format: str) -> list[Sentence]:
         path = settings.path(name)
@@ -242,6 +247,35 @@ def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Senten
         {name: some((file,), files.format) for name, file in files.tests.items()},
     )
     return split.apply(lambda sentences: [_renamed(s, files.names) for s in sentences]) if files.names else split
+
+
+def _joined(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
+    """The sentences that several files annotate, with all of their graphs."""
+    sides = {name: _read(settings, one, seen).apply(partial(_plain_graphs, one)) for name, one in files.join.items()}
+
+    def several(take: Callable[[Split], list[Sentence]], named: Callable[[Files], Iterable[str]]) -> list[Sentence]:
+        places = {name: ", ".join(str(settings.path(n)) for n in named(one) if n) for name, one in files.join.items()}
+        return join({name: some for name, split in sides.items() if (some := take(split))}, places)
+
+    tests = dict.fromkeys(test for split in sides.values() for test in split.tests)
+    return Split(
+        several(lambda split: split.train, lambda one: one.train),
+        several(lambda split: split.dev, lambda one: (one.dev,)),
+        {
+            test: several(lambda split: split.tests.get(test, []), lambda one: (one.tests.get(test, ""),))
+            for test in tests
+        },
+    )
+
+
+def _plain_graphs(files: Files, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Enhanced dependencies as graphs with one role for a pair of words; other sentences as they are."""
+    return [
+        sentence.put("graph", enhanced_graph(sentence, files.relations)[0])
+        if isinstance(sentence.source, ConllSource) and sentence.graph is not None
+        else sentence
+        for sentence in sentences
+    ]
 
 
 def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:
