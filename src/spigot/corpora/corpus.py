@@ -15,7 +15,7 @@ from spigot.data.enhanced import enhanced_graph
 from spigot.data.formats import read
 from spigot.data.formats.conll import ConllSource
 from spigot.data.join import join
-from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
 
@@ -176,12 +176,10 @@ def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:
 
 def _generate(sizes: Synthetic) -> dict[str, Split]:
     """The built-in corpus: graphs of other sentences than trees and labels, as the paper assumes no overlap."""
-    from spigot.corpora.synthetic import splits
+    from spigot.corpora.synthetic import formalisms, splits
 
     made = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
-    train, dev, test, ood = (
-        list(map(_with_second_graph, part)) for part in (made.train, made.dev, made.test, made.ood)
-    )
+    train, dev, test, ood = (list(map(formalisms, part)) for part in (made.train, made.dev, made.test, made.ood))
     first, second = train[: sizes.train], train[sizes.train :]
     tests = {"id": test, "ood": ood}
     bare = [replace(sentence, heads=None, relations=None) for sentence in second]
@@ -190,15 +188,6 @@ def _generate(sizes: Synthetic) -> dict[str, Split]:
         "graphs": Split(bare, dev, tests),
         "labels": Split(first, dev, tests),
     }
-
-
-def _with_second_graph(sentence: Sentence) -> Sentence:
-    """A sentence with its tree as a second graph beside it, for systems that learn two at once."""
-    if sentence.heads is None or sentence.relations is None:
-        return sentence
-    words = list(zip(range(1, len(sentence) + 1), sentence.heads, sentence.relations, strict=True))
-    arcs = [Arc(head, word, relation) for word, head, relation in words if head]
-    return sentence.put("dependencies", Graph.of(arcs, [word for word, head, _ in words if not head]))
 
 
 def _require(settings: Data) -> None:
