@@ -59,7 +59,9 @@ class Files(Values):
     @model_validator(mode="after")
     def _either(self) -> "Files":
         if self.join and (self.train or self.dev or self.tests):
-            raise ValueError("a data set has either files of its own or `join`, which names those of each of its graphs")
+            raise ValueError(
+                "a data set has either files of its own or `join`, which names those of each of its graphs"
+            )
         for name, files in self.join.items():
             if files.join or files.part or files.limit:
                 raise ValueError(f"join.{name} is a part of a data set; part, limit and join are said of the whole")

@@ -47,9 +47,7 @@ def dense(values: Tensor, places: Int[Tensor, " pairs"], batch: int, size: int) 
     return values.new_zeros(shape).flatten(0, 2).index_copy(0, places, values).view(shape)
 
 
-def dense_parts(
-    scored: Scored, structure: SemanticGraphs, lengths: Int[Tensor, " batch"]
-) -> tuple[Parts, Mask]:
+def dense_parts(scored: Scored, structure: SemanticGraphs, lengths: Int[Tensor, " batch"]) -> tuple[Parts, Mask]:
     """All parts in a structure's layout, and which exist."""
     batch, size = scored.predicates.shape
 

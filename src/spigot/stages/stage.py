@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, NamedTuple
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from pydantic import BeforeValidator, SerializeAsAny
 from torch import Tensor, nn
 from typing_extensions import TypeVar
@@ -234,7 +234,15 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             read: The structures, one for each wire.
             noisy: Whether dropout applies, if the batch has seeds.
         """
-        states = self.encoder(batch, noisy=noisy)
+        return self.after_reading(self.encoder(batch, noisy=noisy), read)
+
+    def after_reading(self, states: Float[Tensor, "batch n d"], read: Sequence[Parts]) -> Float[Tensor, "batch n e"]:
+        """States of an encoder, after a look at what other stages found.
+
+        Args:
+            states: The states.
+            read: The structures, one for each wire.
+        """
         for wire, reader, z in zip(self.settings.reads, self.readers, read, strict=True):
             states = reader(states, z.to(states.dtype), self._source(wire))
         return states
@@ -294,6 +302,14 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """
         return [None] * len(values)
 
+    def certainty(self, evidence: Evidence) -> dict[str, Bool[Tensor, " batch"]]:
+        """What is known about the best structures beside that they are valid, by name; nothing if they are exact.
+
+        Args:
+            evidence: The scores they were found by.
+        """
+        return {}
+
     @property
     def arc_labels(self) -> int | None:
         """How many labels its arcs have, 0 if they have none; `None` if its structures have no arcs."""
@@ -338,7 +354,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
 
     def usable(self, sentence: Sentence) -> bool:
         """Whether it can learn from a sentence."""
-        return sentence.get(self.annotation.name) is not None
+        return self.annotation.value(sentence) is not None
 
     def about_usable(self) -> str:
         """What sentences must be like to be usable, in brackets after a space; empty if all are."""
@@ -374,7 +390,7 @@ def stage_settings(table: Any) -> StageSettings:
         'crf'
         >>> stage_settings({"annotation": "twigs"})
         Traceback (most recent call last):
-        ValueError: there is no kind of annotation 'twigs'; there are trees, graphs, label, tags, and those of \
+        ValueError: there is no kind of annotation 'twigs'; there are trees, graphs, label, tags, formalisms, and those of \
 plug-ins (--plugin).
     """
     if isinstance(table, StageSettings):
