@@ -119,9 +119,9 @@ def _check_fields(parser: "Parser", gold: "Sequence[Sentence]", run: Path, path:
     """Complain before the work if the file has nothing that the system can be judged by."""
     from spigot.annotations import nouns_in
 
-    stages = [stage for name in parser.finds if (stage := parser.stage_of(name)) is not None]
-    if any(has(gold, stage.annotation.name) for stage in stages):
+    if any(has(gold, name) for name in parser.finds):
         return
-    wanted = " or ".join(dict.fromkeys(stage.annotation.nouns for stage in stages))
+    kinds = [parser.annotations[name] for name in parser.finds]
+    wanted = " or ".join(dict.fromkeys(kind.nouns if kind.is_usual else f"{kind.name} {kind.nouns}" for kind in kinds))
     column = ", or --graph if they are in its enhanced column" if "graph" in parser.finds and has(gold, "heads") else ""
     raise ValueError(f"{run} finds {wanted}, and {path} has {nouns_in(gold)} only; give a file with {wanted}{column}.")

@@ -250,11 +250,12 @@ def _joined(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Sent
     return Split(
         several(lambda split: split.train, lambda one: one.train),
         several(lambda split: split.dev, lambda one: (one.dev,)),
-        {
-            test: several(lambda split: split.tests.get(test, []), lambda one: (one.tests.get(test, ""),))
-            for test in tests
-        },
+        {test: several(partial(_test, test), lambda one, name=test: (one.tests.get(name, ""),)) for test in tests},
     )
+
+
+def _test(name: str, split: Split) -> list[Sentence]:
+    return split.tests.get(name, [])
 
 
 def _plain_graphs(files: Files, sentences: Sequence[Sentence]) -> list[Sentence]:

@@ -9,8 +9,8 @@ from spigot.data.sentence import Sentence
 def join(sides: Mapping[str, Iterable[Sentence]], files: Mapping[str, str] | None = None) -> list[Sentence]:
     """Joins sentences that several files annotate, each with graphs of its own.
 
-    The graph of each side then stands under the name of the side. Everything else (tags, lemmas, trees, classes) is that
-    of the first side that has it. Sentences are matched by their ids if all have them, and a sentence may then be
+    The graph of each side then stands under the name of the side. Everything else (tags, lemmas, trees, classes) is
+    that of the first side that has it. Sentences are matched by their ids if all have them, and a sentence may then be
     missing from any side: it lacks that graph. Without ids, or if the sides have none in common, they are matched by
     their place, and all sides must have the same number.
 

@@ -13,8 +13,8 @@ from spigot.nn.scorers import PairScorer
 class LowRank(nn.Module):
     r"""How well arcs of several graphs between the same two words go together.
 
-    For tasks $T$ and a pair of words, with $\phi_t$ the last hidden layer of a task's scorer and $\psi_t$ its output row
-    (of a label, if the part is labelled),
+    For tasks $T$ and a pair of words, with $\phi_t$ the last hidden layer of a task's scorer and $\psi_t$ its output
+    row (of a label, if the part is labelled),
 
     $$s_T = \sum_{q=1}^r \prod_{t\in T} (U_t\phi_t)_q\,(V_t\psi_t)_q .$$
 

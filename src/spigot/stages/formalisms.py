@@ -262,7 +262,7 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         batch: int,
         size: int,
     ) -> tuple[Float[Tensor, "batch n n k"], Bool[Tensor, "batch n n k"]]:
-        """Scores of the parts that join arcs, on pairs that survive in all graphs concerned, and which of them exist."""
+        """Scores of the parts that join arcs, where all graphs concerned have the pair, and which of them exist."""
         first = tasks[0].arcs
         if self.arc_parts is None or self.label_parts is None:
             none = first.new_zeros(batch, size, size, 0)

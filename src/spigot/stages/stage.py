@@ -390,8 +390,8 @@ def stage_settings(table: Any) -> StageSettings:
         'crf'
         >>> stage_settings({"annotation": "twigs"})
         Traceback (most recent call last):
-        ValueError: there is no kind of annotation 'twigs'; there are trees, graphs, label, tags, formalisms, and those of \
-plug-ins (--plugin).
+        ValueError: there is no kind of annotation 'twigs'; there are trees, graphs, label, tags, formalisms, and \
+those of plug-ins (--plugin).
     """
     if isinstance(table, StageSettings):
         return table

@@ -9,7 +9,7 @@ _ROLES = {"ARG1": "ACT", "ARG2": "PAT", "ARG3": "ADDR"}
 def formalisms(sentence: Sentence) -> Sentence:
     """A sentence with two more graphs beside its semantic one, if it has a tree.
 
-    `dependencies` is the tree as a graph. `valency` is a graph of content words, in the manner of a tectogrammatical one:
+    `dependencies` is the tree as a graph. `valency` is a graph of content words, as in a tectogrammatical one:
     arguments have the roles `ACT`, `PAT` and `ADDR`, words that modify others hang from them as `RSTR`, everything else
     has the name of its syntactic relation, and determiners, prepositions, auxiliaries and punctuation are not in it.
 
