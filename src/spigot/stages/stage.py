@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple
+from typing import Annotated, Any, ClassVar, Generic
 
 from jaxtyping import Bool, Float
 from pydantic import BeforeValidator, SerializeAsAny
@@ -18,7 +18,8 @@ from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, encoder_se
 from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
-from spigot.types import Mask, Parts, Values
+from spigot.stages.evidence import Evidence, Helper
+from spigot.types import Parts, Values
 from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
 from spigot.wires.estimators import EstimatorSettings
@@ -89,40 +90,6 @@ class StageSettings(Settings):
 _Settings = TypeVar("_Settings", bound=StageSettings, default=Any)
 _Annotation = TypeVar("_Annotation", bound=AbstractAnnotation, default=AbstractAnnotation)
 _Structure = TypeVar("_Structure", bound=AbstractStructure, default=AbstractStructure)
-
-
-class Evidence(NamedTuple):
-    """The scores that a structure is found by, and the parts that exist for it.
-
-    Attributes:
-        scores: The scores of the parts.
-        mask: Which parts exist.
-
-    Example:
-        >>> import torch
-        >>> Evidence(torch.zeros(1, 3, 3), torch.ones(1, 3, 3, dtype=torch.bool)).scores.shape
-        torch.Size([1, 3, 3])
-    """
-
-    scores: Parts
-    mask: Mask
-
-
-@dataclass(frozen=True)
-class Helper:
-    """A smaller model inside a stage that is trained before it, on the same data.
-
-    Attributes:
-        model: The model.
-        optimiser: How it is updated.
-
-    Example:
-        >>> Helper(nn.Linear(2, 1), Optimiser(max_norm=5.0)).optimiser.max_norm
-        5.0
-    """
-
-    model: nn.Module
-    optimiser: Optimiser
 
 
 @dataclass(frozen=True)
