@@ -23,7 +23,8 @@ def certainty(parser: Parser, sentences: Sequence[Sentence], *, tagged: bool = F
     Example:
         >>> from spigot.config import make_config
         >>> from spigot.models.build import fresh
-        >>> parser = fresh(make_config({"stages": {"syntax": {"annotation": "trees"}}}), {"trees": [Sentence(("Rain",))]})
+        >>> config = make_config({"stages": {"syntax": {"annotation": "trees"}}})
+        >>> parser = fresh(config, {"trees": [Sentence(("Rain",))]})
         >>> certainty(parser, [Sentence(("Rain",))])                     # the best tree always is
         {}
     """
