@@ -123,7 +123,8 @@ def test_a_graph_that_is_missing_has_no_part_in_the_loss(loss, order) -> None:
 
 def test_training_finds_the_graphs_again() -> None:
     stage, batch, _ = made(sentences=(RAIN, PART))
-    optimiser = torch.optim.Adam(stage.parameters(), 0.02)
+    dense = [parameter for name, parameter in stage.named_parameters() if "embedding" not in name]
+    optimiser = torch.optim.Adam(dense, 0.02)
     for _ in range(60):
         optimiser.zero_grad()
         stage.loss(batch).sum().backward()
