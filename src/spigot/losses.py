@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch import Tensor
 
 from spigot.algorithms.reduce import checked
 from spigot.checks import check_parts
@@ -23,8 +24,8 @@ def structured_hinge(
     structure: AbstractStructure,
     *,
     mask: Mask | None = None,
-    false_positive: float = 0.5,
-    false_negative: float = 0.5,
+    false_positive: float | Tensor = 0.5,
+    false_negative: float | Tensor = 0.5,
     weight: Parts | None = None,
 ) -> Values:
     r"""Structured hinge loss with a Hamming cost.
@@ -39,8 +40,8 @@ def structured_hinge(
         gold: The gold structures $z^*$. Gold parts that the mask removes are left out of the loss.
         structure: The set $\mathcal Z$.
         mask: Parts that exist.
-        false_positive: $c_+$, the cost of a part that should not be there.
-        false_negative: $c_-$, the cost of a part that is missing.
+        false_positive: $c_+$, the cost of a part that should not be there; one for all, or one for each part.
+        false_negative: $c_-$, the cost of a part that is missing; the same.
         weight: $w$, over the parts, so that a cost can sit on some of them only; ones if omitted.
 
     Example:

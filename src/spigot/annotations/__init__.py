@@ -5,6 +5,7 @@ from spigot.annotations.trees import Trees  # isort: skip
 from spigot.annotations.graphs import Graphs  # isort: skip
 from spigot.annotations.classes import Classes  # isort: skip
 from spigot.annotations.tags import Tags  # isort: skip
+from spigot.annotations.formalisms import Formalisms  # isort: skip
 from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure
 from spigot.annotations.present import annotations_in, further_judges, kind_of, nouns_in
 
@@ -14,6 +15,7 @@ __all__ = [
     "Classes",
     "Drawn",
     "DrawnArc",
+    "Formalisms",
     "Graphs",
     "Measure",
     "Tags",

@@ -69,7 +69,7 @@ class Measure:
 
     Attributes:
         name: What it is called in print, and in the scores of development data.
-        key: What the annotation's `score` calls it.
+        key: What the annotation's `score` calls it; with dots, what stands in tables inside.
         counts: Right, given and wanted answers of each sentence.
         about: What it is, in a sentence.
 
@@ -87,7 +87,9 @@ class Measure:
 
     def value(self, scores: Mapping[str, Any]) -> float:
         """The number in what `score` gave, as JSON has it."""
-        found = scores[self.key]
+        found: Any = scores
+        for part in self.key.split("."):
+            found = found[part]
         return found["f1"] if isinstance(found, Mapping) else found
 
 
@@ -159,6 +161,15 @@ class AbstractAnnotation(abc.ABC):
             sentences: The training sentences of the stage.
             settings: Those of the stage.
         """
+
+    @property
+    def members(self) -> "tuple[AbstractAnnotation, ...]":
+        """The annotations that it consists of, each under its own name in a sentence: usually itself alone."""
+        return (self,)
+
+    def value(self, sentence: Sentence) -> Any:
+        """What a sentence has of it; `None` if nothing."""
+        return sentence.get(self.name)
 
     @abc.abstractmethod
     def encode(self, value: Any, sentence: Sentence) -> Any:

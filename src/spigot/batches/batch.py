@@ -80,8 +80,11 @@ class Batch:
 
 
 def _moved(gold: Any, device: torch.device | str) -> Any:
-    """A tensor, or a named tuple of tensors, on another device."""
-    return gold.to(device) if isinstance(gold, Tensor) else type(gold)(*(part.to(device) for part in gold))
+    """A tensor, or a tuple of such things, on another device."""
+    if isinstance(gold, Tensor):
+        return gold.to(device)
+    parts = [_moved(part, device) for part in gold]
+    return type(gold)(*parts) if hasattr(gold, "_fields") else tuple(parts)
 
 
 class Encoded(NamedTuple):
@@ -135,7 +138,7 @@ def encode(sentence: Sentence, vocab: Vocab, annotations: Annotations = _NONE) -
     )
     gold = {}
     for stage, annotation in annotations.items():
-        value = sentence.get(annotation.name)
+        value = annotation.value(sentence)
         if value is not None and (encoded := annotation.encode(value, sentence)) is not None:
             gold[stage] = encoded
     return Encoded(tokens, gold)

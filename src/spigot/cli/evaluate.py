@@ -16,7 +16,7 @@ from spigot.cli.console import (
     torch_device,
     use_threads,
 )
-from spigot.cli.score import intervals_of, plain_scores, print_scores, score_files
+from spigot.cli.score import Scored, Scores, intervals_of, plain_scores, print_scores, score_files
 
 if TYPE_CHECKING:
     from spigot.data.sentence import Sentence
@@ -30,6 +30,7 @@ def evaluate(
     tests: Flag = False,
     labels: Flag = False,
     graph: Enhanced = False,
+    field: str = "",
     samples: int = 10_000,
     seed: int = 0,
     threads: int | None = None,
@@ -42,7 +43,8 @@ def evaluate(
 
     Classes get accuracy; graphs get labelled and unlabelled precision, recall and F1, with and without tops; trees get
     attachment scores (UAS), with and without punctuation; all get 95 % confidence intervals by the bootstrap over
-    sentences.
+    sentences. Of systems that join graphs it is said for which share of the sentences the relaxation was integral, and
+    the answer is proven to be optimal.
 
     Parameters
     ----------
@@ -59,6 +61,8 @@ def evaluate(
         they are always there.
     graph
         Score the enhanced column of CoNLL-U too: it holds semantic graphs.
+    field
+        What the graphs of the files are called, if the system finds several or calls them otherwise.
     samples
         How often the bootstrap draws the sentences anew.
     seed
@@ -70,6 +74,7 @@ def evaluate(
     as_json
         Print the numbers as JSON instead of tables.
     """
+    from spigot.models import certainty
     from spigot.training import checkpoint
 
     if tests:
@@ -86,19 +91,67 @@ def evaluate(
     for path in files:
         skipped = Skipped()
         gold = read_gold(path, format, enhanced=graph, skip_bad=skipped if skip_bad else None)
+        gold = [_called(parser, sentence, field) for sentence in gold] if field else gold
         _check_fields(parser, gold, run, path)
         check_values(parser, gold, run=run, file=path, format=format)
         with use_threads(threads):
             predicted = parsed(parser, gold)
-        scores = score_files(gold, predicted, parser.finds)
+            sure = certainty(parser, gold)
+        scores = {**_together(parser, gold, predicted), **_each(parser, gold, predicted)}
         bounds = intervals_of(gold, predicted, scores, samples=samples, seed=seed)
         results[str(path)] = {"scores": plain_scores(scores), "intervals": bounds, "skipped": skipped.count}
+        if sure:
+            results[str(path)]["decoding"] = sure
         if not as_json:
             print(path)
             print_scores(scores, bounds, every=labels)
+            for stage, shares in sure.items():
+                said = ", ".join(f"{what} {100 * share:.1f} %" for what, share in shares.items())
+                print(f"Decoding of {stage}: {said} of {len(gold)} sentences.")
         skipped.report()
     if as_json:
         print_json(results)
+
+
+def _called(parser: "Parser", sentence: "Sentence", field: str) -> "Sentence":
+    """A sentence whose graph stands under another name, as the data that the system was trained on have it."""
+    from spigot.data.enhanced import enhanced_graph
+    from spigot.data.formats.conll import ConllSource
+
+    if field not in parser.finds:
+        raise ValueError(f"--field is {field}; this system finds {', '.join(parser.finds)}.")
+    if sentence.graph is None or field == "graph":
+        return sentence
+    graph = sentence.graph
+    joined = [files.join[field] for files in parser.config.data.sets.values() if field in files.join]
+    if joined and isinstance(sentence.source, ConllSource):
+        graph, _ = enhanced_graph(sentence, joined[0].relations)
+    return sentence.put("graph", None).put(field, graph)
+
+
+def _together(parser: "Parser", gold: "Sequence[Sentence]", predicted: "Sequence[Sentence]") -> Scores:
+    """The scores of stages that find several annotations, of all of them together."""
+    from dataclasses import asdict
+
+    from spigot.training.judges import TOGETHER
+
+    found: Scores = {}
+    for annotation in parser.model.annotations.values():
+        if sum(has(gold, one.name) for one in annotation.members) > 1:
+            found[TOGETHER] = Scored(annotation, asdict(annotation.score(gold, predicted)))
+    return found
+
+
+def _each(parser: "Parser", gold: "Sequence[Sentence]", predicted: "Sequence[Sentence]") -> Scores:
+    """The scores of each annotation; of several that a stage finds, those that only some sentences have are left out,
+    since they are among the scores of all together."""
+    members = {one.name for a in parser.model.annotations.values() if len(a.members) > 1 for one in a.members}
+    some = [name for name in members if has(gold, name) and any(sentence.get(name) is None for sentence in gold)]
+    for name in some:
+        predicted = [sentence.put(name, None) for sentence in predicted]
+    if some and not any(has(gold, name) for name in parser.finds if name not in some):
+        return {}
+    return score_files(gold, predicted, parser.finds)
 
 
 def _score_tests(run: Path, threads: int | None, device: str, *, as_json: bool) -> None:
@@ -119,9 +172,9 @@ def _check_fields(parser: "Parser", gold: "Sequence[Sentence]", run: Path, path:
     """Complain before the work if the file has nothing that the system can be judged by."""
     from spigot.annotations import nouns_in
 
-    stages = [stage for name in parser.finds if (stage := parser.stage_of(name)) is not None]
-    if any(has(gold, stage.annotation.name) for stage in stages):
+    if any(has(gold, name) for name in parser.finds):
         return
-    wanted = " or ".join(dict.fromkeys(stage.annotation.nouns for stage in stages))
+    kinds = [parser.annotations[name] for name in parser.finds]
+    wanted = " or ".join(dict.fromkeys(kind.nouns if kind.is_usual else f"{kind.name} {kind.nouns}" for kind in kinds))
     column = ", or --graph if they are in its enhanced column" if "graph" in parser.finds and has(gold, "heads") else ""
     raise ValueError(f"{run} finds {wanted}, and {path} has {nouns_in(gold)} only; give a file with {wanted}{column}.")

@@ -157,8 +157,7 @@ def _target(out: Path, style: Style) -> Iterator[Callable[[str], object]]:
 
 def _annotations(parser: "Parser", kept: Sequence[str]) -> "list[AbstractAnnotation]":
     """What there is to draw of an answer."""
-    stages = parser.model.stages.values()
-    return list({stage.annotation.name: stage.annotation for stage in stages if stage.annotation.name in kept}.values())
+    return [annotation for name, annotation in parser.annotations.items() if name in kept]
 
 
 def _writer(

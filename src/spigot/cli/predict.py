@@ -127,9 +127,8 @@ def _places(parser: "Parser") -> dict[str, tuple[str, ...] | None]:
     """What each format has a place for; those of plug-ins for the kind of annotation that is written so."""
     places = dict(_PLACES)
     for name in parser.gives:
-        stage = parser.stage_of(name)
-        if stage is not None and stage.annotation.suffix in FORMATS:
-            places.setdefault(stage.annotation.suffix, (name,))
+        if parser.stage_of(name) is not None and parser.annotations[name].suffix in FORMATS:
+            places.setdefault(parser.annotations[name].suffix, (name,))
     return places
 
 

@@ -166,23 +166,22 @@ def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float]
           dev           2   90.00            95.00   50.00
         <BLANKLINE>
     """
-    from spigot.annotations import ANNOTATIONS
-    from spigot.training.judges import endings
+    from spigot.training.judges import judges
     from spigot.training.results import STRUCTURE
 
-    known = {ending: stage for stage, ending in endings(config).items()}
+    known = {judge.ending: judge for judge in judges(config)}
     parts: dict[str, dict[str, Any]] = {}
     for name, part in scores.items():
-        ending = next((e for e in (*known, STRUCTURE) if e and name.endswith(e)), "")
+        ending = max((e for e in (*known, STRUCTURE) if name.endswith(e)), key=len, default="")
         parts.setdefault(ending, {})[name.removesuffix(ending)] = part
     for ending, sets in parts.items():
         if ending == STRUCTURE:
             continue
-        stage = known[ending]
-        kind = ANNOTATIONS[config.stages[stage].annotation]
-        table = kind().summary(sets)
-        usual = not ending or (ending == f" {kind.nouns}" and not config.stages[stage].field)
-        show_table(table if usual else replace(table, title=f"{stage}: {table.title}"))
+        judge = known[ending]
+        table = judge.annotation.summary(sets)
+        usual = not ending or (ending == f" {judge.annotation.nouns}" and not config.stages[judge.stage].field)
+        name = judge.called or ("" if usual else judge.stage)
+        show_table(replace(table, title=f"{name}: {table.title}") if name else table)
     if STRUCTURE in parts:
         _print_structures(parts[STRUCTURE], changes)
 

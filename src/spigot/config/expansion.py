@@ -6,7 +6,19 @@ from typing import Any
 from pydantic import ValidationError
 
 from spigot.config.experiment import Config
-from spigot.config.presets import CONSUMED, POSSIBLE, TASKS, UNWIRED, Table, below, systems
+from spigot.config.presets import (
+    CONSUMED,
+    MULTITASK,
+    POSSIBLE,
+    TASKS,
+    UNWIRED,
+    Table,
+    below,
+    is_multitask,
+    multitask,
+    multitask_name,
+    systems,
+)
 from spigot.interface import ESTIMATORS
 from spigot.stages.stage import stage_settings
 from spigot.values import merged
@@ -34,7 +46,7 @@ def expanded(chosen: Table, forced: Any) -> Table:
     system = str(chosen.get("system", "spigot" if task else ""))
     if not task and system == _label(chosen["stages"]):
         system = ""  # what its wires say, written down by an earlier expansion
-    known = systems(task)
+    known = systems(task, several=not task and any(map(is_multitask, chosen["stages"].values())))
     if system and system not in known:
         raise Refused(
             f"system = {system!r} is none of task = {task!r}; choose one of {', '.join(known)}"
@@ -51,11 +63,13 @@ def expanded(chosen: Table, forced: Any) -> Table:
     if only := values.pop("only", None):
         stages, system = _only(stages, only), ""
         values["task"] = ""  # of which these stages would be a part
+    stages = multitask(stages, system)
     _wire(stages, system, values.pop("estimator", {}), forced)
     training = values.get("training", {})
     if training.get("pretrain") == "epochs":
         training = {**training, "pretrain": training.get("epochs", Config().training.epochs)}
-    return {**values, "system": system or _label(stages), "stages": stages, "training": training}
+    called = "" if multitask_name(stages) else system  # a stage that finds several graphs is a part of the name
+    return {**values, "system": called or _label(stages), "stages": stages, "training": training}
 
 
 def _only(stages: Table, only: Any) -> Table:
@@ -141,9 +155,10 @@ def _wire(stages: Table, system: str, options: Any, forced: Any) -> None:
             del stages[name]
         stages[end] = {name: value for name, value in _table(stages[end]).items() if name != "reads"}
         return
+    estimator = "" if system in MULTITASK else system
     for name, table in stages.items():
         if wires := _wires(table):
-            stages[name] = {**table, "reads": [_wired(wire, system, options, forced) for wire in wires]}
+            stages[name] = {**table, "reads": [_wired(wire, estimator, options, forced) for wire in wires]}
 
 
 def _wires(stage: Any) -> list[Any]:
@@ -168,6 +183,8 @@ def _label(stages: Mapping[str, Any]) -> str:
     """What reports call a system that has no name: what stands on its wires, or what it finds."""
     wires = [_table(wire) for table in stages.values() for wire in _wires(table)]
     names = dict.fromkeys(str(_table(wire.get("estimator")).get("name")) for wire in wires)
+    if several := multitask_name(stages):
+        return "+".join((several, *names))
     return "+".join(names or dict.fromkeys(str(_table(table).get("annotation")) for table in stages.values()))
 
 

@@ -18,6 +18,17 @@ Table = dict[str, Any]
 UNWIRED = ("neurboparser", "bilstm")
 """The systems without wires: the last stage alone."""
 
+MULTITASK: dict[str, Table] = {
+    "shared1": {"own": False, "order": 1},
+    "freda1": {"own": True, "order": 1},
+    "shared3": {"own": False, "order": 3},
+    "freda3": {"own": True, "order": 3},
+}
+"""The systems that find graphs of several formalisms (Peng et al., 2017): one encoder for all, or one of its own for
+each beside it; each graph by itself, or with parts that join arcs of two and three."""
+
+_SEVERAL = "formalisms"
+
 _GIVEN = ("gold", "left", "right", "random")
 
 POSSIBLE: dict[str, Table] = {
@@ -160,6 +171,52 @@ def classification(chosen: Mapping[str, Any], system: str) -> Preset:
     return Preset(stages, {"data": {"text": words}})
 
 
+def multitask(stages: Mapping[str, Any], system: str) -> Table:
+    """Stages with the last one that finds several graphs as a system says; of `neurboparser`, its first graph alone.
+
+    Example:
+        >>> stages = {"semantics": {"annotation": "formalisms", "graphs": ["dm", "psd"], "mlp": 8}}
+        >>> multitask(stages, "shared1")["semantics"]["own"]
+        False
+        >>> multitask(stages, "neurboparser")["semantics"]
+        {'annotation': 'graphs', 'mlp': 8, 'field': 'dm'}
+    """
+    name = next((name for name in reversed(list(stages)) if is_multitask(stages[name])), None)
+    if name is None:
+        return dict(stages)
+    table = stages[name]
+    if system in MULTITASK:
+        return {**stages, name: {**table, **MULTITASK[system]}}
+    if system in UNWIRED and table.get("graphs"):
+        joint = ("graphs", "own", "order", "rank", "minimum", "costs")
+        alone = {key: value for key, value in table.items() if key not in joint}
+        return {**stages, name: {**alone, "annotation": "graphs", "field": table["graphs"][0]}}
+    return dict(stages)
+
+
+def multitask_name(stages: Mapping[str, Any]) -> str:
+    """What the system of the last stage that finds several graphs is called; empty if there is none.
+
+    Example:
+        >>> multitask_name({"semantics": {"annotation": "formalisms", "own": False, "order": 1}})
+        'shared1'
+    """
+    for table in reversed(list(stages.values())):
+        if is_multitask(table):
+            return f"{'freda' if table.get('own', True) else 'shared'}{table.get('order', 3)}"
+    return ""
+
+
+def is_multitask(table: Any) -> bool:
+    """Whether a stage finds graphs of several formalisms.
+
+    Example:
+        >>> is_multitask({"annotation": "graphs"})
+        False
+    """
+    return isinstance(table, Mapping) and table.get("annotation") == _SEVERAL
+
+
 TASKS = {"parsing": parsing, "classification": classification}
 """The experiments of the paper."""
 
@@ -172,15 +229,19 @@ _FIRST = (
 )
 
 
-def systems(task: str = "") -> tuple[str, ...]:
+def systems(task: str = "", *, several: bool = False) -> tuple[str, ...]:
     """The systems of a task, simple ones first: the one without wires, and an estimator on them.
+
+    Args:
+        task: The task; empty for stages that are named.
+        several: Whether a stage finds graphs of several formalisms.
 
     Example:
         >>> systems("parsing")[:5]
         ('neurboparser', 'pipeline', 'attention', 'ste', 'spigot')
     """
     alone = {"parsing": UNWIRED[:1], "classification": UNWIRED[1:]}.get(task, UNWIRED)
-    return (*alone, *_FIRST, *(name for name in ESTIMATORS if name not in _FIRST))
+    return (*alone, *(MULTITASK if several else ()), *_FIRST, *(name for name in ESTIMATORS if name not in _FIRST))
 
 
 def below(preset: str, task: str, system: str, chosen: Mapping[str, Any]) -> Table:

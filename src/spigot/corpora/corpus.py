@@ -4,14 +4,18 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from spigot.corpora.prepared import prepared
 from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot.data.enhanced import enhanced_graph
 from spigot.data.formats import read
-from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.formats.conll import ConllSource
+from spigot.data.join import join
+from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
 
@@ -109,7 +113,7 @@ def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
         >>> len(corpus["graphs"].train), len(corpus["graphs"].dev), len(corpus["graphs"].tests["ood"])
         (0, 2, 3)
     """
-    unread = {name: files.model_copy(update={"train": ()}) for name, files in settings.sets.items()}
+    unread = {name: files.unread(train=()) for name, files in settings.sets.items()}
     corpus = Corpus(_sets(settings.model_copy(update=unread))).apply(lambda _, split: replace(split, train=[]))
     if tagger is None:
         return corpus
@@ -126,8 +130,7 @@ def _sets(settings: Data, *, tests: bool = True) -> dict[str, Split]:
         case "files":
             _require(settings)
             seen: dict[tuple[Path, str], list[Sentence]] = {}
-            read = {} if tests else {"tests": {}}
-            sets = {name: files.model_copy(update=read) for name, files in settings.sets.items()}
+            sets = {name: files if tests else files.unread(tests={}) for name, files in settings.sets.items()}
             return {name: _read(settings, files, seen) for name, files in sets.items()}
     return made if tests else {name: replace(split, tests={}) for name, split in made.items()}
 
@@ -173,12 +176,10 @@ def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:
 
 def _generate(sizes: Synthetic) -> dict[str, Split]:
     """The built-in corpus: graphs of other sentences than trees and labels, as the paper assumes no overlap."""
-    from spigot.corpora.synthetic import splits
+    from spigot.corpora.synthetic import formalisms, splits
 
     made = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
-    train, dev, test, ood = (
-        list(map(_with_second_graph, part)) for part in (made.train, made.dev, made.test, made.ood)
-    )
+    train, dev, test, ood = (list(map(formalisms, part)) for part in (made.train, made.dev, made.test, made.ood))
     first, second = train[: sizes.train], train[sizes.train :]
     tests = {"id": test, "ood": ood}
     bare = [replace(sentence, heads=None, relations=None) for sentence in second]
@@ -189,19 +190,10 @@ def _generate(sizes: Synthetic) -> dict[str, Split]:
     }
 
 
-def _with_second_graph(sentence: Sentence) -> Sentence:
-    """A sentence with its tree as a second graph beside it, for systems that learn two at once."""
-    if sentence.heads is None or sentence.relations is None:
-        return sentence
-    words = list(zip(range(1, len(sentence) + 1), sentence.heads, sentence.relations, strict=True))
-    arcs = [Arc(head, word, relation) for word, head, relation in words if head]
-    return sentence.put("dependencies", Graph.of(arcs, [word for word, head, _ in words if not head]))
-
-
 def _require(settings: Data) -> None:
     """Say that a file is missing before the first hour of training, not after the last."""
     for files in settings.sets.values():
-        for name in filter(None, (*files.train, files.dev, *files.tests.values(), settings.vectors)):
+        for name in filter(None, (*files.paths, settings.vectors)):
             path = settings.path(name)
             if not path.exists():
                 origin = f" {settings.obtain}" if settings.obtain else ""
@@ -224,6 +216,8 @@ def _where_to_look(settings: Data, name: str) -> str:
 
 def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
     """The sentences of one data set; those of files that another one has too are found among the seen."""
+    if files.join:
+        return _joined(settings, files, seen)
 
     def one(name: str, format: str) -> list[Sentence]:
         path = settings.path(name)
@@ -242,6 +236,36 @@ def _read(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Senten
         {name: some((file,), files.format) for name, file in files.tests.items()},
     )
     return split.apply(lambda sentences: [_renamed(s, files.names) for s in sentences]) if files.names else split
+
+
+def _joined(settings: Data, files: Files, seen: dict[tuple[Path, str], list[Sentence]]) -> Split:
+    """The sentences that several files annotate, with all of their graphs."""
+    sides = {name: _read(settings, one, seen).apply(partial(_plain_graphs, one)) for name, one in files.join.items()}
+
+    def several(take: Callable[[Split], list[Sentence]], named: Callable[[Files], Iterable[str]]) -> list[Sentence]:
+        places = {name: ", ".join(str(settings.path(n)) for n in named(one) if n) for name, one in files.join.items()}
+        return join({name: some for name, split in sides.items() if (some := take(split))}, places)
+
+    tests = dict.fromkeys(test for split in sides.values() for test in split.tests)
+    return Split(
+        several(lambda split: split.train, lambda one: one.train),
+        several(lambda split: split.dev, lambda one: (one.dev,)),
+        {test: several(partial(_test, test), lambda one, name=test: (one.tests.get(name, ""),)) for test in tests},
+    )
+
+
+def _test(name: str, split: Split) -> list[Sentence]:
+    return split.tests.get(name, [])
+
+
+def _plain_graphs(files: Files, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Enhanced dependencies as graphs with one role for a pair of words; other sentences as they are."""
+    return [
+        sentence.put("graph", enhanced_graph(sentence, files.relations)[0])
+        if isinstance(sentence.source, ConllSource) and sentence.graph is not None
+        else sentence
+        for sentence in sentences
+    ]
 
 
 def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:

@@ -2,9 +2,9 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from spigot.values import Count, Positive, Texts, Values
 
@@ -32,10 +32,17 @@ class Files(Values):
         format: What the files are in, where their names do not tell, e.g. `sst-binary`.
         train_format: What the training files are in, if another: `sst-binary-phrases` trains on every phrase.
         names: What to call annotations that files have under other names: `{ graph = "enhanced" }`.
+        join: Files with further graphs of the same sentences, by the name that these graphs get, in place of files of
+            its own; see `spigot.data.join`.
+        relations: In `join`, how much of the relations in the enhanced column of CoNLL-U is kept: `universal` up to the
+            first colon (`obl:of` is `obl`), or `whole`.
 
     Example:
         >>> Files(train="train.conllu", names={"graph": "enhanced"}).train
         ('train.conllu',)
+        >>> files = Files.model_validate({"join": {"dm": {"dev": "dm.sdp"}, "psd": {"dev": "psd.sdp"}}})
+        >>> files.join["psd"].dev, sorted(files.paths)
+        ('psd.sdp', ['dm.sdp', 'psd.sdp'])
     """
 
     train: Texts = ()
@@ -46,6 +53,30 @@ class Files(Values):
     format: str = ""
     train_format: str = ""
     names: dict[str, str] = Field(default={})
+    join: "dict[str, Files]" = Field(default={})
+    relations: Literal["universal", "whole"] = "universal"
+
+    @model_validator(mode="after")
+    def _either(self) -> "Files":
+        if self.join and (self.train or self.dev or self.tests):
+            raise ValueError(
+                "a data set has either files of its own or `join`, which names those of each of its graphs"
+            )
+        for name, files in self.join.items():
+            if files.join or files.part or files.limit:
+                raise ValueError(f"join.{name} is a part of a data set; part, limit and join are said of the whole")
+        return self
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files, as they are named."""
+        own = (*self.train, self.dev, *self.tests.values())
+        return (*filter(None, own), *(path for files in self.join.values() for path in files.paths))
+
+    def unread(self, **none: Any) -> "Files":
+        """The same without some of its files: `train=()`, `tests={}`."""
+        join = {name: files.unread(**none) for name, files in self.join.items()}
+        return self.model_copy(update={**none, "join": join})
 
 
 class Synthetic(Values):

@@ -3,7 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from spigot.data.enhanced import enhanced_graph
 from spigot.data.formats import FORMATS, FormatError, read, write
+from spigot.data.join import join
 from spigot.data.merge import merge
 from spigot.data.sentence import Arc, Graph, Sentence
 
@@ -29,7 +31,9 @@ __all__ = [
     "Sentence",
     "Tagger",
     "annotate",
+    "enhanced_graph",
     "jackknife",
+    "join",
     "merge",
     "read",
     "write",

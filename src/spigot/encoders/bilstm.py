@@ -1,11 +1,12 @@
 """Embeddings of words, lemmas and tags, and a BiLSTM over them."""
 
+from collections.abc import Sequence
 from typing import Annotated, final
 
 import torch
 from jaxtyping import Float
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from spigot.batches.batch import Batch
 from spigot.data.vocab import Vocab
@@ -88,14 +89,8 @@ class BiLSTMEncoder(AbstractEncoder):
             vectors,
             settings.fixed_vectors,
         )
-        self.lstm = BiLSTM(
-            sum(dims),
-            settings.hidden,
-            settings.layers,
-            interleaved=settings.interleaved,
-            dropout=settings.dropout,
-            input_dropout=settings.input_dropout,
-        )
+        self._settings = settings
+        self.lstm = self.branch()
         self.outputs = self.lstm.outputs
 
     def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
@@ -105,7 +100,30 @@ class BiLSTMEncoder(AbstractEncoder):
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
-        seeds = batch.seeds if noisy else None
+        return self._read(self.lstm, self._inputs(batch, noisy), batch, noisy)
+
+    def branch(self) -> BiLSTM:
+        """A second BiLSTM."""
+        settings = self._settings
+        return BiLSTM(
+            settings.word_dim + settings.lemma_dim + settings.tag_dim,
+            settings.hidden,
+            settings.layers,
+            interleaved=settings.interleaved,
+            dropout=settings.dropout,
+            input_dropout=settings.input_dropout,
+        )
+
+    def states_of(
+        self, branches: Sequence[nn.Module], batch: Batch, *, noisy: bool = True
+    ) -> list[Float[Tensor, "batch n d"]]:
+        """States by its own BiLSTM, and by each of the others; words are looked up once."""
+        inputs = self._inputs(batch, noisy)
+        return [self._read(lstm, inputs, batch, noisy) for lstm in (self.lstm, *branches)]
+
+    def _inputs(self, batch: Batch, noisy: bool) -> Float[Tensor, "batch n+1 e"]:
         lemmas = batch.words if self.lemma_from_form else batch.lemmas
-        inputs = self.embedding(batch.words, lemmas, batch.tags, seeds)
-        return self.lstm(inputs, batch.lengths + 2, seeds)[:, :-1]
+        return self.embedding(batch.words, lemmas, batch.tags, batch.seeds if noisy else None)
+
+    def _read(self, lstm: nn.Module, inputs: Tensor, batch: Batch, noisy: bool) -> Float[Tensor, "batch n d"]:
+        return lstm(inputs, batch.lengths + 2, batch.seeds if noisy else None)[:, :-1]

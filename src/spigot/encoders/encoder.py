@@ -1,7 +1,7 @@
 """What an encoder is: tokens in, states out. A stage has one of its own, or shares one with others."""
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from jaxtyping import Float
@@ -95,6 +95,31 @@ class AbstractEncoder(nn.Module, abc.ABC):
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
+
+    def branch(self) -> nn.Module:
+        """A second reader of the same embeddings, of the same kind and size, with parameters of its own.
+
+        Raises:
+            TypeError: If the encoder cannot be divided into embeddings and what reads them.
+        """
+        raise TypeError(
+            f"{type(self).__name__} has no embeddings that encoders of single tasks could share; share all of it "
+            "(own = false), or use a bilstm."
+        )
+
+    def states_of(
+        self, branches: Sequence[nn.Module], batch: Batch, *, noisy: bool = True
+    ) -> list[Float[Tensor, "batch n d"]]:
+        """States by the encoder itself, and by each of its branches.
+
+        Args:
+            branches: What `branch` made.
+            batch: The sentences.
+            noisy: Whether dropout applies, if the batch has seeds at all.
+        """
+        if branches:
+            self.branch()  # which says why there are none
+        return [self(batch, noisy=noisy)]
 
 
 def make_encoder(

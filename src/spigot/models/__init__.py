@@ -2,6 +2,7 @@
 
 from spigot.models.accounts import Account, PartAccount, Pushes, account, pushes
 from spigot.models.build import fresh, learned_annotations
+from spigot.models.certainty import certainty
 from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
 from spigot.models.system import Answer, Passed, System, Wire
@@ -24,6 +25,7 @@ __all__ = [
     "System",
     "Wire",
     "account",
+    "certainty",
     "fresh",
     "head_entropy",
     "inspect",

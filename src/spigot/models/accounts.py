@@ -161,13 +161,13 @@ def account(
     stage = model.stages[task]
     if not any(model.stages[wire.source].learns for wire in model.wires[task]):
         raise ValueError(f"{task} reads no structure that is learned, so there is no gradient to show.")
-    if sentence.get(stage.annotation.name) is None:
+    if stage.annotation.value(sentence) is None:
         raise ValueError(f"{task} learns from a {stage.annotation.noun}, and the sentence has none.")
     if sentence.tags is None or sentence.lemmas is None:
         sentence = with_tags(sentence, parser.read([sentence])[0])
     encoded = parser.encoded(sentence, model.annotations)
     if task not in encoded.gold:
-        given, known = sentence.get(stage.annotation.name), stage.annotation.known()
+        given, known = stage.annotation.value(sentence), stage.annotation.known()
         raise ValueError(f"The {stage.annotation.noun} of the sentence is {given}, which training has not seen{known}.")
     watched: dict[Wire, Passed] = {}
     with torch.enable_grad():

@@ -150,7 +150,7 @@ def _choices(
         stage = parser.model.stages[name]
         if evidence is None:
             continue
-        values = [sentence.get(stage.annotation.name) for sentence in found]
+        values = [stage.annotation.value(sentence) for sentence in found]
         for mine, alternatives in zip(choices, stage.alternatives(z, evidence, batch, values, top), strict=True):
             if alternatives is not None:
                 mine[stage.annotation.name] = alternatives

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from spigot.annotations import AbstractAnnotation
 from spigot.batches import Annotations, Batch, Encoded, collate, encode
 from spigot.config import Config
 from spigot.data.sentence import COLUMNS, Sentence
@@ -65,7 +66,8 @@ class Parser:
 
         A tree that nobody predicted, as that of a classifier which reads chains, is none of it.
         """
-        return tuple(dict.fromkeys(stage.annotation.name for stage in self.model.stages.values() if stage.learns))
+        stages = (stage for stage in self.model.stages.values() if stage.learns)
+        return tuple(dict.fromkeys(one.name for stage in stages for one in stage.annotation.members))
 
     @property
     def gives(self) -> tuple[str, ...]:
@@ -73,13 +75,20 @@ class Parser:
 
         Right annotations that a stage reads came with the sentences, and are no answer of its own.
         """
-        names = dict.fromkeys(stage.annotation.name for stage in self.model.stages.values())
+        names = dict.fromkeys(one.name for stage in self.model.stages.values() for one in stage.annotation.members)
         return tuple(name for name in names if name in self.finds or name not in self.reads_gold)
 
     def stage_of(self, name: str) -> AbstractStage | None:
         """The stage that finds an annotation; the last one if several do, and `None` if none does."""
-        stages = [stage for stage in self.model.stages.values() if stage.annotation.name == name and stage.learns]
-        return stages[-1] if stages else None
+        stages = [stage for stage in self.model.stages.values() if stage.learns]
+        found = [stage for stage in stages if any(one.name == name for one in stage.annotation.members)]
+        return found[-1] if found else None
+
+    @property
+    def annotations(self) -> dict[str, AbstractAnnotation]:
+        """What its answers have, by name, in the order of its stages."""
+        every = (one for annotation in self.model.annotations.values() for one in annotation.members)
+        return {one.name: one for one in every if one.name in self.gives}
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -177,7 +186,8 @@ class Parser:
         found: list[dict[str, Any]] = [{} for _ in lengths]
         for name, (z, evidence) in answers.items():
             stage = self.model.stages[name]
-            if stage.annotation.name not in self.gives or (not stage.learns and stage.annotation.name in self.finds):
+            names = [one.name for one in stage.annotation.members]
+            if names[0] not in self.gives or (not stage.learns and names[0] in self.finds):
                 continue  # what a rule gives is no answer where a stage has found one
             for annotations, more in zip(found, stage.found(z, evidence, lengths), strict=True):
                 annotations.update(more)

@@ -81,6 +81,10 @@ class PairScorer(nn.Module):
 
     def at(self, states: Float[Tensor, "batch n d"], pairs: Int[Tensor, "pairs 3"]) -> Float[Tensor, "pairs k"]:
         """Scores of the pairs listed as (sentence, i, j)."""
+        return self.out(self.hidden_at(states, pairs))
+
+    def hidden_at(self, states: Float[Tensor, "batch n d"], pairs: Int[Tensor, "pairs 3"]) -> Float[Tensor, "pairs h"]:
+        """The last hidden layer of the pairs listed as (sentence, i, j), of which `out` makes the scores."""
         size = states.shape[1]
         sentence, head, dependent = pairs.unbind(-1)
         # A flat index_select has a quick backward; indexing by two tensors does not.
@@ -88,7 +92,7 @@ class PairScorer(nn.Module):
         mixed = heads + self.dependent(states).flatten(0, 1).index_select(0, sentence * size + dependent)
         if self.distance is not None:
             mixed = mixed + (dependent - head).unsqueeze(-1) * self.distance
-        return self.out(self.rest(mixed.tanh_()))  # in place: the sum is not needed again
+        return self.rest(mixed.tanh_())  # in place: the sum is not needed again
 
 
 def _hidden(width: int, layers: int) -> nn.Sequential:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from html import escape
 
 import spigot
+from spigot.annotations import AbstractAnnotation
 from spigot.data.sentence import Arc, Sentence
 from spigot.interface import ESTIMATORS, AbstractEstimator
 from spigot.models import Account, Parser, Wire, account
@@ -127,7 +128,7 @@ def _wire_blocks(
 ) -> Iterator[str]:
     model = parser.model
     source, pair = model.stages[wire.source], estimators(wire)
-    known = with_annotation(sentences, model.stages[task].annotation.name)
+    known = with_annotation(sentences, model.stages[task].annotation)
 
     def watched(sentence: Sentence, estimator: AbstractEstimator) -> Account:
         return account(parser, sentence, {wire.name: estimator}, task=task, top=_EVERY)[wire.name]
@@ -247,17 +248,18 @@ def _chosen(found: dict[str, Account]) -> list[Arc]:
     return chosen[:_ROWS]
 
 
-def with_annotation(sentences: Sequence[Sentence], name: str) -> list[Sentence]:
+def with_annotation(sentences: Sequence[Sentence], annotation: AbstractAnnotation) -> list[Sentence]:
     """The first sentences of readable length that have what a stage learns from.
 
     Args:
         sentences: Training sentences.
-        name: The name of the annotation.
+        annotation: The annotation.
 
     Example:
         >>> some = [Sentence(("Rain",), label=1), Sentence(("It", "rained"), label=0)]
-        >>> [sentence.forms for sentence in with_annotation(some, "label")]
+        >>> from spigot.annotations import Classes
+        >>> [sentence.forms for sentence in with_annotation(some, Classes())]
         [('It', 'rained')]
     """
-    usable = [replace(s, source=None) for s in sentences if s.get(name) is not None and len(s) > 1]
+    usable = [replace(s, source=None) for s in sentences if annotation.value(s) is not None and len(s) > 1]
     return sorted(usable, key=lambda sentence: not 5 <= len(sentence) <= 16)[:_TRIED]

@@ -45,20 +45,20 @@ class Answers:
     @property
     def end(self) -> AbstractAnnotation:
         """What the system is for."""
-        return self.parser.end.annotation
+        return self.parser.end.annotation.members[0]
 
     @property
     def annotations(self) -> list[AbstractAnnotation]:
         """All that it gives: what it is for, then what that reads, and so on back."""
-        given = {a.name: a for a in self.parser.model.annotations.values() if a.name in self.parser.gives}
-        return list({self.end.name: self.end, **dict(reversed(given.items()))}.values())
+        end, given = self.parser.end.annotation.members, self.parser.annotations
+        return list({**{one.name: one for one in end}, **dict(reversed(given.items()))}.values())
 
     @property
     def inside(self) -> dict[str, AbstractAnnotation]:
         """What it learns to find on the way there, by name."""
         model = self.parser.model
         stages = (model.stages[wire.source] for wire in model.all_wires())
-        return {stage.annotation.name: stage.annotation for stage in stages if stage.learns}
+        return {one.name: one for stage in stages if stage.learns for one in stage.annotation.members}
 
 
 def answers(contender: Contender, parser: Parser, gold: Sequence[Sentence]) -> Answers:

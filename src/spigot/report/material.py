@@ -255,7 +255,7 @@ def _experiment(runs: Sequence[Run], baseline: Path | None) -> Experiment:
     for run in runs:
         settings = {name: value for name, value in run.config.by_name().items() if not _is_same(name)}
         alike.setdefault(json.dumps(settings, sort_keys=True), []).append(run)
-    order = systems(runs[0].config.task)
+    order = systems(runs[0].config.task, several=True)
 
     def place(group: Sequence[Run]) -> int:
         label = group[0].config.system

@@ -270,7 +270,8 @@ def _about(experiment: Experiment) -> str:
     """What is found in the end, and on the way there."""
     judges = [judge for run in experiment.runs for judge in run.judges]
     inside = dict.fromkeys(judge.annotation.nouns for judge in judges if judge.is_read)
-    beside = dict.fromkeys(j.stage for run in experiment.runs for j in run.judges[1:] if not j.is_read)
+    others = [judge for run in experiment.runs for judge in run.judges[1:] if not judge.is_read and judge.file]
+    beside = dict.fromkeys(judge.called or judge.stage for judge in others)
     said = experiment.end.annotation.nouns
     said += f" with {' and '.join(inside)} inside" if inside else ""
     return said + (f", beside {' and '.join(beside)}" if beside else "")

@@ -127,8 +127,8 @@ class Served:
     def annotations(self) -> list[AbstractAnnotation]:
         """All that it gives, in the order of its stages, but first what can be forced: it must stand in its place."""
         held = [stage.annotation for stage in self.held.values()]
-        every = (*held, *self.parser.model.annotations.values())
-        return list({a.name: a for a in every if a.name in self.parser.gives}.values())
+        given = self.parser.annotations
+        return list({**{a.name: a for a in held if a.name in given}, **given}.values())
 
     @cached_property
     def held(self) -> dict[str, AbstractStage]:

@@ -2,6 +2,7 @@
 
 from spigot.stages.classes import ClassStage
 from spigot.stages.constraints import Constraints, Infeasible
+from spigot.stages.formalisms import FormalismSettings, FormalismStage
 from spigot.stages.given import GivenStage
 from spigot.stages.graphs import GraphStage
 from spigot.stages.pruning import ArcPruner, SeenArcs
@@ -16,6 +17,8 @@ __all__ = [
     "ClassStage",
     "Constraints",
     "Evidence",
+    "FormalismSettings",
+    "FormalismStage",
     "GivenStage",
     "GraphStage",
     "Helper",

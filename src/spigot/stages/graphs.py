@@ -1,15 +1,13 @@
 """Semantic dependency parser: scores of predicates, arcs and labelled arcs, and the best graph (NeurboParser)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, final
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 from pydantic import Field
 from torch import Tensor
-from torch.nn.functional import softplus
 
 import spigot
 from spigot.annotations.graphs import GoldGraph, Graphs, graph_parts
@@ -19,6 +17,7 @@ from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
+from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, rows_of
 from spigot.stages.pruning import ArcPruner, Pruning, SeenArcs
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
 from spigot.types import Parts, Values
@@ -47,25 +46,6 @@ class GraphSettings(StageSettings):
     roles: Positive = 4
     pruning: Pruning = Pruning()
     optimiser: Optimiser = Optimiser(anneal_every=10)
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The surviving parts of a batch and their scores.
-
-    Attributes:
-        predicates: A score for each position.
-        pairs: The surviving arcs as (sentence, predicate, argument).
-        arcs: A score for each of them.
-        labelled: A score for each of their roles.
-        possible: Which of these roles exist.
-    """
-
-    predicates: Float[Tensor, "batch n"]
-    pairs: Int[Tensor, "pairs 3"]
-    arcs: Float[Tensor, " pairs"]
-    labelled: Float[Tensor, "pairs l"]
-    possible: Bool[Tensor, "pairs l"]
 
 
 @final
@@ -132,7 +112,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         kept = gold if batch.seeds is not None else None
         scored = self._scored(batch, read, self.surviving(batch, kept), kept, noisy=True)
         if self.settings.loss == "log":
-            return self._log_loss(scored, batch.lengths, *gold)
+            return graph_log_loss(scored, batch.lengths, gold)
         scores, mask = self.parts(batch, scored)
         weight = torch.ones(scores.shape[-1], dtype=scores.dtype, device=scores.device)
         weight[0] = 0  # the cost counts labelled arcs only
@@ -157,19 +137,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
 
     def parts(self, batch: Batch, scored: Scored) -> Evidence:
         """All parts in the structure's layout, and which exist."""
-        sentences, size = scored.predicates.shape
-        sentence, head, argument = scored.pairs.unbind(-1)
-        flat = (sentence * size + head) * size + argument
-
-        def dense(values: Tensor) -> Tensor:
-            shape = (sentences, size, size, *values.shape[1:])
-            return values.new_zeros(shape).flatten(0, 2).index_copy(0, flat, values).view(shape)
-
-        survives = torch.ones_like(scored.arcs, dtype=torch.bool)
-        scores = self.structure.pack(scored.predicates, dense(scored.arcs), dense(scored.labelled))
-        # Behind the end of a sentence there are no predicates.
-        inside = _positions(batch.lengths, size)
-        return Evidence(scores, self.structure.pack(inside, dense(survives), dense(scored.possible)))
+        return Evidence(*dense_parts(scored, self.structure, batch.lengths))
 
     def alternatives(
         self, z: Parts, evidence: Evidence, batch: Batch, values: Sequence[Any], top: int
@@ -270,45 +238,5 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
     def _possible(self, batch: Batch, pairs: Int[Tensor, "pairs 3"], gold: GoldGraph | None) -> Bool[Tensor, "pairs l"]:
         possible = self.seen.labels(batch, pairs)
         if gold is not None:
-            possible[_rows(pairs, gold.arcs, *batch.tags[:, 1:].shape), gold.arcs[:, 3]] = True
+            possible[rows_of(pairs, gold.arcs, *batch.tags[:, 1:].shape), gold.arcs[:, 3]] = True
         return possible
-
-    def _log_loss(
-        self,
-        scored: Scored,
-        lengths: Int[Tensor, " batch"],
-        predicates: Bool[Tensor, "batch n"],
-        arcs: Int[Tensor, "arcs 4"],
-    ) -> Values:
-        r"""Negative log-likelihood without determinism, where it has a closed form.
-
-        $\log Z = \sum_i \operatorname{softplus}(s_i + \sum_j \operatorname{softplus}(a_{ij}))$ with
-        $a_{ij} = s_{ij} + \log\sum_l e^{s_{ijl}}$: what `crf_nll` gives, over the surviving parts only. Gold parts that
-        did not survive are left out, as the hinge leaves them out.
-        """
-        size = predicates.shape[1]
-        sentence, head, _ = scored.pairs.unbind(-1)
-        either = scored.arcs + scored.labelled.masked_fill(~scored.possible, -torch.inf).logsumexp(-1)
-        inside = torch.zeros_like(scored.predicates).flatten().index_add(0, sentence * size + head, softplus(either))
-        inside = softplus(scored.predicates + inside.view_as(scored.predicates))
-        log_z = inside.masked_fill(~_positions(lengths, size), 0).sum(-1)
-        chosen = _rows(scored.pairs, arcs, len(lengths), size)
-        arcs, chosen = arcs[chosen >= 0], chosen[chosen >= 0]
-        exists = scored.possible[chosen, arcs[:, 3]]
-        arcs, chosen = arcs[exists], chosen[exists]
-        value = scored.arcs[chosen] + scored.labelled[chosen, arcs[:, 3]]
-        on = scored.predicates.masked_fill(~predicates, 0).sum(-1)
-        return log_z - on - torch.zeros_like(log_z).index_add(0, arcs[:, 0], value)
-
-
-def _positions(lengths: Int[Tensor, " batch"], size: int) -> Bool[Tensor, "batch n"]:
-    """The root and the words of each sentence."""
-    return torch.arange(size, device=lengths.device) <= lengths.unsqueeze(-1)
-
-
-def _rows(pairs: Int[Tensor, "pairs 3"], arcs: Int[Tensor, "arcs 4"], batch: int, size: int) -> Int[Tensor, " arcs"]:
-    """Where each arc stands in the list of surviving pairs; -1 if it did not survive."""
-    strides = torch.tensor([size * size, size, 1], device=pairs.device)
-    place = torch.full((batch * size * size,), -1, device=pairs.device)
-    place[(pairs * strides).sum(-1)] = torch.arange(len(pairs), device=pairs.device)
-    return place[(arcs[:, :3] * strides).sum(-1)]

@@ -3,9 +3,9 @@
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Generic, NamedTuple
+from typing import Annotated, Any, ClassVar, Generic
 
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from pydantic import BeforeValidator, SerializeAsAny
 from torch import Tensor, nn
 from typing_extensions import TypeVar
@@ -18,7 +18,8 @@ from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, encoder_se
 from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
-from spigot.types import Mask, Parts, Values
+from spigot.stages.evidence import Evidence, Helper
+from spigot.types import Parts, Values
 from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
 from spigot.wires.estimators import EstimatorSettings
@@ -89,40 +90,6 @@ class StageSettings(Settings):
 _Settings = TypeVar("_Settings", bound=StageSettings, default=Any)
 _Annotation = TypeVar("_Annotation", bound=AbstractAnnotation, default=AbstractAnnotation)
 _Structure = TypeVar("_Structure", bound=AbstractStructure, default=AbstractStructure)
-
-
-class Evidence(NamedTuple):
-    """The scores that a structure is found by, and the parts that exist for it.
-
-    Attributes:
-        scores: The scores of the parts.
-        mask: Which parts exist.
-
-    Example:
-        >>> import torch
-        >>> Evidence(torch.zeros(1, 3, 3), torch.ones(1, 3, 3, dtype=torch.bool)).scores.shape
-        torch.Size([1, 3, 3])
-    """
-
-    scores: Parts
-    mask: Mask
-
-
-@dataclass(frozen=True)
-class Helper:
-    """A smaller model inside a stage that is trained before it, on the same data.
-
-    Attributes:
-        model: The model.
-        optimiser: How it is updated.
-
-    Example:
-        >>> Helper(nn.Linear(2, 1), Optimiser(max_norm=5.0)).optimiser.max_norm
-        5.0
-    """
-
-    model: nn.Module
-    optimiser: Optimiser
 
 
 @dataclass(frozen=True)
@@ -234,7 +201,15 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             read: The structures, one for each wire.
             noisy: Whether dropout applies, if the batch has seeds.
         """
-        states = self.encoder(batch, noisy=noisy)
+        return self.after_reading(self.encoder(batch, noisy=noisy), read)
+
+    def after_reading(self, states: Float[Tensor, "batch n d"], read: Sequence[Parts]) -> Float[Tensor, "batch n e"]:
+        """States of an encoder, after a look at what other stages found.
+
+        Args:
+            states: The states.
+            read: The structures, one for each wire.
+        """
         for wire, reader, z in zip(self.settings.reads, self.readers, read, strict=True):
             states = reader(states, z.to(states.dtype), self._source(wire))
         return states
@@ -294,6 +269,14 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """
         return [None] * len(values)
 
+    def certainty(self, evidence: Evidence) -> dict[str, Bool[Tensor, " batch"]]:
+        """What is known about the best structures beside that they are valid, by name; nothing if they are exact.
+
+        Args:
+            evidence: The scores they were found by.
+        """
+        return {}
+
     @property
     def arc_labels(self) -> int | None:
         """How many labels its arcs have, 0 if they have none; `None` if its structures have no arcs."""
@@ -338,7 +321,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
 
     def usable(self, sentence: Sentence) -> bool:
         """Whether it can learn from a sentence."""
-        return sentence.get(self.annotation.name) is not None
+        return self.annotation.value(sentence) is not None
 
     def about_usable(self) -> str:
         """What sentences must be like to be usable, in brackets after a space; empty if all are."""
@@ -374,8 +357,8 @@ def stage_settings(table: Any) -> StageSettings:
         'crf'
         >>> stage_settings({"annotation": "twigs"})
         Traceback (most recent call last):
-        ValueError: there is no kind of annotation 'twigs'; there are trees, graphs, label, tags, and those of \
-plug-ins (--plugin).
+        ValueError: there is no kind of annotation 'twigs'; there are trees, graphs, label, tags, formalisms, and \
+those of plug-ins (--plugin).
     """
     if isinstance(table, StageSettings):
         return table

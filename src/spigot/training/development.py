@@ -49,10 +49,10 @@ class Development:
         for stage in reversed(known):
             if stage not in self.config.supervised:
                 continue
-            name = self.parser.model.annotations[stage].name
-            gold, predicted = annotated(name, *self._parsed(self.config.data_of(stage), parsed))
+            annotation = self.parser.model.annotations[stage]
+            gold, predicted = annotated(annotation, *self._parsed(self.config.data_of(stage), parsed))
             if gold:
-                for measure in self.parser.model.annotations[stage].measures:
+                for measure in annotation.measures:
                     scores[self._name(stage, measure.name)] = 100 * measure.counts(gold, predicted).f1()
         if phase.judge == self.config.end:
             self._hidden_scores(parsed, before, scores, after)
@@ -73,14 +73,14 @@ class Development:
         for name, stage in self.parser.model.stages.items():
             if not stage.learns or name not in read:
                 continue
-            annotation, field = stage.annotation, stage.annotation.name
-            if stage.settings.latent and all(sentence.get(field) is not None for sentence in gold):
+            annotation = stage.annotation
+            if stage.settings.latent and all(annotation.value(sentence) is not None for sentence in gold):
                 measure = annotation.measures[0]
                 scores[self._name(name, measure.name)] = 100 * measure.counts(gold, predicted).f1()
             if name in before:
                 key = CHANGED if CHANGED not in scores else f"{name} {CHANGED}"
                 scores[key] = 100 * changed_share(annotation, before[name], predicted)
-            after[name] = [annotation.plain(sentence.get(field)) for sentence in predicted]
+            after[name] = [annotation.plain(annotation.value(sentence)) for sentence in predicted]
 
     def _parsed(
         self, data: str, parsed: dict[str, tuple[list[Sentence], list[Sentence]]]
@@ -107,16 +107,18 @@ class Development:
 
 
 def annotated(
-    name: str, gold: Sequence[Sentence], predicted: Sequence[Sentence]
+    annotation: AbstractAnnotation, gold: Sequence[Sentence], predicted: Sequence[Sentence]
 ) -> tuple[list[Sentence], list[Sentence]]:
     """Those of some sentences that have an annotation, and what was found in them.
 
     Example:
         >>> rain, snow = Sentence(("Rain",), heads=(0,)), Sentence(("Snow",))
-        >>> annotated("heads", [rain, snow], [rain, rain]) == ([rain], [rain])
+        >>> from spigot.annotations import Trees
+        >>> annotated(Trees(), [rain, snow], [rain, rain]) == ([rain], [rain])
         True
     """
-    pairs = [(right, found) for right, found in zip(gold, predicted, strict=True) if right.get(name) is not None]
+    sides = zip(gold, predicted, strict=True)
+    pairs = [(right, found) for right, found in sides if annotation.value(right) is not None]
     return [right for right, _ in pairs], [found for _, found in pairs]
 
 
@@ -137,7 +139,7 @@ def changed_share(annotation: AbstractAnnotation, before: Sequence[Any], predict
     """
     differ = total = 0
     for old, sentence in zip(before, predicted, strict=True):
-        values = annotation.from_plain(old), sentence.get(annotation.name)
+        values = annotation.from_plain(old), annotation.value(sentence)
         then, now = map(annotation.places, values)
         both = then.keys() | now.keys()
         differ, total = differ + sum(then.get(place) != now.get(place) for place in both), total + len(both)

@@ -1,11 +1,15 @@
 """Under which names a run folder holds what the stages of an experiment were judged by."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spigot.annotations import ANNOTATIONS, AbstractAnnotation, Measure
 from spigot.config import Config, stage_class
 from spigot.models.build import learned_annotations
 from spigot.training.plan import phases
+
+TOGETHER = "micro"
+"""What all annotations of a stage that finds several are called together."""
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,7 @@ class Judge:
         is_read: Whether another stage reads it.
         ending: What the names of its sets of sentences end in within `scores.json`.
         file: What its predictions end in: `predictions.dev.{file}`; empty if there are none.
+        called: Which of several annotations of the stage this is about; empty if it has one.
 
     Example:
         >>> from spigot.config import make_config
@@ -30,13 +35,16 @@ class Judge:
     is_read: bool
     ending: str
     file: str
+    called: str = ""
 
     @property
     def title(self) -> str:
         """What its answers are called in print: those that another stage reads are inside."""
         nouns = self.annotation.nouns
         title = f"the {nouns} inside" if self.is_read else nouns
-        return f"{title[0].upper()}{title[1:]}" + ("" if self.annotation.is_usual else f": {self.stage}")
+        return f"{title[0].upper()}{title[1:]}" + (
+            f": {self.called}" if self.called else "" if self.annotation.is_usual else f": {self.stage}"
+        )
 
 
 def endings(config: Config) -> dict[str, str]:
@@ -68,16 +76,34 @@ def judges(config: Config) -> list[Judge]:
         >>> graphs = {"first": {"annotation": "graphs", "field": "first"}, "second": {"annotation": "graphs"}}
         >>> [(judge.title, judge.ending, judge.file) for judge in judges(make_config({"stages": graphs}))]
         [('Graphs', '', 'sdp'), ('Graphs: first', ' graphs', 'first.sdp')]
+        >>> several = {"semantics": {"annotation": "formalisms", "graphs": ["dm", "psd"]}}
+        >>> [(judge.title, judge.ending, judge.file) for judge in judges(make_config({"stages": several}))]
+        [('Graphs: dm', '', 'sdp'), ('Graphs: psd', ' psd', 'psd.sdp'), ('Graphs: micro', ' micro', '')]
     """
     found: list[Judge] = []
     read = {wire.stage for _, wire in config.wires}
     annotations = learned_annotations(config, {})
     for name, ending in endings(config).items():
         settings, annotation = config.stages[name], annotations[name]
+        if len(annotation.members) > 1:
+            found += _several(name, annotation, name in read, ending, found)
+            continue
         taken = any(annotation.suffix == other.file for other in found)
         file = "" if settings.latent else f"{name}.{annotation.suffix}" if taken else annotation.suffix
         found.append(Judge(name, annotation, name in read, ending, file))
     return found
+
+
+def _several(
+    stage: str, annotation: AbstractAnnotation, is_read: bool, ending: str, before: Sequence[Judge]
+) -> Iterator[Judge]:
+    """Each of the annotations that a stage finds, and then all of them together."""
+    taken = {judge.file for judge in before}
+    for one in annotation.members:
+        first = one is annotation.members[0] and not ending
+        file = one.suffix if first and one.suffix not in taken else f"{one.name}.{one.suffix}"
+        yield Judge(stage, one, is_read, ending if first else f"{ending} {one.name}", file, one.name)
+    yield Judge(stage, annotation, is_read, f"{ending} {TOGETHER}", "", TOGETHER)
 
 
 def development_measures(config: Config) -> dict[str, tuple[str, Measure]]:

@@ -62,7 +62,7 @@ def check_judged(config: Config, corpus: Corpus, system: System) -> None:
     for file, sentences in parts:
         strange = _strange(stage, sentences)
         if strange is not None:
-            value = strange.get(stage.annotation.name)
+            value = stage.annotation.value(strange)
             noun = stage.annotation.noun
             reason = f"has no {noun}" if value is None else f"is of {noun} {value}"
             raise ValueError(
@@ -75,7 +75,7 @@ def _strange(stage: AbstractStage, sentences: Sequence[Sentence]) -> Sentence | 
     """The first sentence without the annotation, or with one that training has never seen."""
     annotation = stage.annotation
     for sentence in sentences:
-        value = sentence.get(annotation.name)
+        value = annotation.value(sentence)
         if value is None or annotation.encode(value, sentence) is None:
             return sentence
     return None

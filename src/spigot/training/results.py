@@ -44,7 +44,8 @@ def judged(parser: Parser, corpus: Corpus) -> Iterator[Judged]:
     config, told = parser.config, set[str]()
     for judge in judges(config):
         name, ending = judge.stage, judge.ending
-        annotation, latent = parser.model.annotations[name], config.stages[name].latent
+        latent, whole = config.stages[name].latent, parser.model.annotations[name]
+        annotation = next((one for one in whole.members if one.name == judge.called), whole)
         data = config.data_of(config.end if latent else name)
         split = corpus[data]
         sets = {part: some for part, some in {"dev": split.dev, **split.tests}.items() if some}

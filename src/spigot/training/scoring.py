@@ -109,7 +109,7 @@ def _scored(
                 found = parser.parse(gold, tagged=True)
                 parsed[stage.data, part] = list(watch(found, len(gold)) if watch else found)
             predicted = parsed[stage.data, part]
-            judged_by = (gold, predicted) if stage.latent else annotated(stage.annotation.name, gold, predicted)
+            judged_by = (gold, predicted) if stage.latent else annotated(stage.annotation, gold, predicted)
             if judged_by[0]:
                 scores[name] = asdict(stage.measure(*judged_by))
             if stage.file:

@@ -2,18 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import Literal
 
 from spigot.corpora.builders.sources import Material, Watch, unwatched
 from spigot.corpora.builders.target import Built, Target
+from spigot.data.enhanced import Labels, enhanced_graph
 from spigot.data.formats import read
 from spigot.data.formats.conll import ConllSource
-from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.sentence import Sentence
 
-Labels = Literal["whole", "subtypes", "universal"]
 _NAMES = re.compile(r"(?P<language>[a-z]+)_(?P<treebank>[a-z0-9]+)-ud-(?P<split>train|dev|test)\.conllu")
 _SPLITS = ("train", "dev", "test")
 
@@ -123,39 +122,10 @@ def _relations(files: Iterable[Path], watch: Watch) -> frozenset[str]:
 
 def _graph(sentence: Sentence, labels: Labels, basic: frozenset[str], counts: Counter[str]) -> Sentence:
     """A sentence with its enhanced graph, as SDP can have it."""
-    graph = sentence.graph or Graph()
+    graph, second = enhanced_graph(sentence, labels, basic)
     counts["arcs of empty nodes"] += _through_empty_nodes(sentence)
-    chosen: dict[tuple[int, int], str] = {}
-    for head, word, role in _ranked(sentence, graph):
-        if (head, word) in chosen:
-            counts["second labels of a pair"] += 1
-        else:
-            chosen[head, word] = _label(role, labels, basic)
-    arcs = (Arc(head, word, role) for (head, word), role in chosen.items())
-    return changed(sentence, graph=Graph.of(arcs, tops=graph.tops), source=None)
-
-
-def _ranked(sentence: Sentence, graph: Graph) -> Iterator[Arc]:
-    """The arcs of a graph, those that the tree has too before others."""
-    heads, relations = sentence.heads or (), sentence.relations or ()
-
-    def beside(arc: Arc) -> bool:
-        place = arc.argument - 1
-        there = place < len(heads) and place < len(relations) and heads[place] == arc.predicate
-        return not (there and arc.role.startswith(relations[place]))
-
-    yield from sorted(graph.arcs, key=lambda arc: (beside(arc), arc))
-
-
-def _label(role: str, labels: Labels, basic: frozenset[str]) -> str:
-    if labels == "whole":
-        return role
-    pieces = role.split(":")
-    if labels == "subtypes":
-        for size in range(len(pieces), 0, -1):
-            if ":".join(pieces[:size]) in basic:
-                return ":".join(pieces[:size])
-    return pieces[0]
+    counts["second labels of a pair"] += second
+    return changed(sentence, graph=graph, source=None)
 
 
 def _through_empty_nodes(sentence: Sentence) -> int:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 from spigot.corpora.synthetic.clauses import Grammar
 from spigot.corpora.synthetic.draft import Dice
+from spigot.corpora.synthetic.formalisms import formalisms
 from spigot.corpora.synthetic.lexicon import LEXICONS
 from spigot.corpora.synthetic.nouns import Frequencies
 from spigot.corpora.synthetic.polarity import polarity
 from spigot.data.sentence import Sentence
 
-__all__ = ["Splits", "polarity", "splits", "synthetic"]
+__all__ = ["Splits", "formalisms", "polarity", "splits", "synthetic"]
 
 _FREQUENCIES = {
     "in": Frequencies(

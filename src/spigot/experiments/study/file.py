@@ -149,7 +149,7 @@ class Study(Values):
             kind = "system" if self.systems else "point"
             raise ValueError(f"{min(both)} is a {kind} and a shared training; call one of them otherwise")
         for name, system in self.systems.items():
-            near = difflib.get_close_matches(name, known_systems(), 1, 0.8)
+            near = difflib.get_close_matches(name, known_systems(several=True), 1, 0.8)
             if near and near[0] != name and not system.settings and not system.tune:
                 raise ValueError(f"{name} has no settings, and is no system; did you mean {near[0]}?")
         for name in self.against:

@@ -267,7 +267,7 @@ class Planner:
             tables[f"shared.{system}.settings"] = study.shared[system].settings
         else:
             own = self._contestants[system].settings
-            is_known = system in known_systems() and "system" not in own
+            is_known = system in known_systems(several=True) and "system" not in own
             tables[f"systems.{system}.settings"] = {**({"system": system} if is_known else {}), **own}
         if role == "tuning":
             tables["tune.settings"] = study.tune.settings

@@ -1,0 +1,71 @@
+"""Systems that find graphs of several formalisms: their names, and wires to and from them."""
+
+import pytest
+
+from spigot.batches import collate
+from spigot.config import load_config, make_config
+from spigot.corpora.synthetic import formalisms, synthetic
+from spigot.data.sentence import Sentence
+from spigot.evaluation import graph_counts
+from spigot.models import fresh
+from spigot.training.judges import development_measures, judges
+
+SMALL = {"mlp": 8, "encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 6, "layers": 1}}
+SENTENCES = [formalisms(sentence) for sentence in synthetic(6)]
+
+
+def system(name: str = "freda3", **more):
+    stages = {
+        "syntax": {"annotation": "trees", **SMALL},
+        "semantics": {
+            "annotation": "formalisms",
+            "graphs": ["graph", "dependencies", "valency"],
+            "reads": {"stage": "syntax", "as": "heads", "estimator": "spigot"},
+            "minimum": 1,
+            "rank": 3,
+            "pruning": {"learned": False, "rare_role": 0},
+            **SMALL,
+        },
+        **more,
+    }
+    config = make_config({"system": name, "data": {"tags": "columns"}, "stages": stages})
+    return fresh(config, {"trees": SENTENCES, "graphs": SENTENCES, "labels": SENTENCES})
+
+
+def batch_of(parser, task):
+    annotations = {task: parser.model.annotations[task]}
+    return collate([parser.encoded(sentence, annotations) for sentence in SENTENCES[:2]], annotations)
+
+
+@pytest.mark.parametrize("name", ["shared1", "freda1", "shared3", "freda3"])
+def test_syntax_learns_through_its_heads(name) -> None:
+    parser = system(name)
+    assert parser.config.system == f"{name}+spigot"
+    stage = parser.model.stages["semantics"]
+    assert bool(stage.structure.arcs) == name.endswith("3")
+    assert bool(len(stage.branches)) == name.startswith("freda")
+    parser.model.loss(batch_of(parser, "semantics"), "semantics").sum().backward()
+    assert parser.model.stages["syntax"].scorer.out.weight.grad is not None
+    (answer,) = parser.parse([Sentence(("Rain", "fell"), tags=("NN", "VBD"))])
+    assert set(answer.annotations) == {"heads", "relations", "graph", "dependencies", "valency"} - {"relations"}
+
+
+def test_a_classifier_reads_the_arcs_of_all_graphs() -> None:
+    wire = {"stage": "semantics", "as": "roles", "estimator": "ste"}
+    parser = system("shared3", mood={"annotation": "label", "reads": wire, **SMALL})
+    parser.model.loss(batch_of(parser, "mood"), "mood").sum().backward()
+    tasks = parser.model.stages["semantics"].tasks
+    assert all(task.labels.out.weight.grad.any() for task in tasks)
+
+
+def test_the_first_graph_judges_and_training_goes_by_all_of_them() -> None:
+    config = load_config("synthetic-multitask")
+    assert [judge.called for judge in judges(config)] == ["graph", "dependencies", "valency", "micro"]
+    name, (_, measure) = next(iter(development_measures(config).items()))
+    assert name == "micro LF"
+    other = [sentence.put("graph", sentence.get("valency")) for sentence in SENTENCES]
+    counts = measure.counts(SENTENCES, other)
+    whole = [graph_counts(SENTENCES, other, field=field) for field in ("graph", "dependencies", "valency")]
+    assert counts.total().correct == sum(each.total().correct for each in whole)
+    alone = load_config("synthetic-multitask", {"system": "neurboparser"})
+    assert [(judge.title, judge.ending) for judge in judges(alone)] == [("Graphs", "")]

@@ -1,0 +1,146 @@
+"""Several graphs of a sentence at once: scores of parts that join arcs, losses, graphs that are missing."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+
+from spigot.annotations import Formalisms
+from spigot.batches import collate, encode
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.vocab import Vocab
+from spigot.stages import FormalismSettings, FormalismStage, Surroundings
+
+NAMES = ("dm", "pas", "psd")
+RAIN = Sentence(
+    ("Rain", "fell", "fast"),
+    tags=("NN", "VBD", "RB"),
+    annotations={
+        "dm": Graph.of([Arc(2, 1, "ARG1"), Arc(3, 2, "ARG1")], tops=[2]),
+        "pas": Graph.of([Arc(2, 1, "verb1"), Arc(3, 2, "adv1")], tops=[2]),
+        "psd": Graph.of([Arc(2, 1, "ACT"), Arc(2, 3, "MANN")], tops=[2]),
+    },
+)
+PART = RAIN.put("pas", None)
+SMALL = {"mlp": 6, "rank": 4, "minimum": 1, "encoder": {"word_dim": 5, "lemma_dim": 0, "tag_dim": 3, "hidden": 4}}
+
+
+def made(sentences=(RAIN,), names=NAMES, **settings):
+    table = {"annotation": "formalisms", "graphs": names, "pruning": {"learned": False, "rare_role": 0}}
+    options = FormalismSettings.model_validate({**table, **SMALL, **settings})
+    vocab, annotation = Vocab.of(sentences), Formalisms.learn("formalisms", sentences, options)
+    torch.manual_seed(0)
+    stage = FormalismStage("semantics", options, annotation, Surroundings(vocab))
+    encoded = [encode(sentence, vocab, {"semantics": annotation}) for sentence in sentences]
+    stage.prepare(encoded)
+    return stage, collate(encoded, {"semantics": annotation}), annotation
+
+
+def test_labels_are_joined_if_they_met_on_an_arc_often_enough() -> None:
+    annotation = made()[2]
+    named = {tuple(f"{NAMES[t]}:{annotation.tasks[t].roles[k]}" for t, k in part) for part in annotation.combinations}
+    assert ("dm:ARG1", "psd:ACT") in named
+    assert ("dm:ARG1", "pas:verb1", "psd:ACT") in named
+    assert ("dm:ARG1", "pas:adv1") in named
+    assert not any("psd:MANN" in part for part in named)
+    assert not made(minimum=2)[2].combinations
+    assert all(len(part) == 2 for part in made(order=2)[2].combinations)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_parts_that_join_arcs_have_the_scores_of_the_formula(own) -> None:
+    stage, batch, annotation = made(own=own)
+    scores, mask = stage.evidence(batch)
+    _, crossed = stage.structure.unpack(scores)
+    _, exist = stage.structure.unpack(mask)
+    states = stage._states(batch, (), noisy=False)
+    place = (0, 2, 1)
+    arcs = [task.pairs.hidden_at(h, torch.tensor([place]))[0] for task, h in zip(stage.tasks, states, strict=True)]
+    labels = [task.labels.hidden_at(h, torch.tensor([place]))[0] for task, h in zip(stage.tasks, states, strict=True)]
+
+    def expected(low, hidden, rows):
+        value = torch.ones(4)
+        for t, row in rows:
+            value = value * (low.of_words[t].weight @ hidden[t]) * (low.of_labels[t].weight @ row)
+        return value.sum()
+
+    for k, tasks in enumerate(stage.structure.arcs):
+        rows = [(t, stage.tasks[t].pairs.out.weight[0]) for t in tasks]
+        torch.testing.assert_close(crossed[(*place, k)], expected(stage.arc_parts, arcs, rows))
+    for k, part in enumerate(stage.structure.labelled, len(stage.structure.arcs)):
+        rows = [(t, stage.tasks[t].labels.out.weight[label]) for t, label in part]
+        if exist[(*place, k)]:
+            torch.testing.assert_close(crossed[(*place, k)], expected(stage.label_parts, labels, rows))
+    assert exist[place].any()
+    assert not exist[0, 2, 2].any()
+
+
+def test_the_log_loss_is_that_of_each_graph_given_the_right_others() -> None:
+    stage, batch, _ = made(names=("dm", "psd"), loss="log", determinism=False, sentences=(RAIN.put("pas", None),))
+    structure, (scores, mask) = stage.structure, stage.evidence(batch)
+    right = stage._right(stage.gold(batch), stage._scored(batch, (), None, noisy=False))[0]
+    parts, _ = structure.unpack(right)
+    total = 0.0
+    for task in (0, 1):
+        graphs = structure.tasks[task]
+        own_mask = structure.unpack(mask)[0][task][0]
+        free = own_mask.nonzero().tolist()
+        values = []
+        for bits in product((0.0, 1.0), repeat=len(free)):
+            z = torch.zeros_like(parts[task])
+            for place, bit in zip(free, bits, strict=True):
+                z[tuple(place)] = bit
+            if graphs.violations(z, own_mask)[0]:
+                continue
+            several = [z if t == task else parts[t] for t in (0, 1)]
+            values.append((structure.pack(several, _joined(structure, several)) * scores[0] * mask[0]).sum())
+        gold = (right * scores[0] * mask[0]).sum()
+        total += torch.stack(values).logsumexp(0) - gold
+    torch.testing.assert_close(stage.loss(batch)[0], total)
+
+
+def _joined(structure, parts):
+    columns = [torch.stack([parts[t][..., 0] for t in tasks]).prod(0) for tasks in structure.arcs]
+    columns += [torch.stack([parts[t][..., 1 + k] for t, k in part]).prod(0) for part in structure.labelled]
+    return torch.stack(columns, -1) * ~torch.eye(len(parts[0]), dtype=torch.bool).unsqueeze(-1)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "perceptron", "log"])
+@pytest.mark.parametrize("order", [1, 3])
+def test_a_graph_that_is_missing_has_no_part_in_the_loss(loss, order) -> None:
+    stage, _, annotation = made(sentences=(RAIN, PART), loss=loss, order=order)
+    vocab = Vocab.of([RAIN])
+    encoded = [encode(s, vocab, {"semantics": annotation}) for s in (RAIN, PART)]
+    batch = replace(collate(encoded, {"semantics": annotation}), seeds=torch.tensor([1, 2]))
+    losses = stage.loss(batch)
+    assert losses.shape == (2,)
+    losses[1].backward()
+    pas = stage.tasks[1].labels.out.weight.grad
+    assert pas is None or not pas.any()
+    assert stage.tasks[0].labels.out.weight.grad is not None
+
+
+def test_training_finds_the_graphs_again() -> None:
+    stage, batch, _ = made(sentences=(RAIN, PART))
+    dense = [parameter for name, parameter in stage.named_parameters() if "embedding" not in name]
+    optimiser = torch.optim.Adam(dense, 0.02)
+    for _ in range(60):
+        optimiser.zero_grad()
+        stage.loss(batch).sum().backward()
+        optimiser.step()
+    with torch.no_grad():
+        evidence = stage.evidence(batch)
+    z = stage.structure.argmax(*evidence)
+    assert stage.structure.violations(z, evidence.mask) == [[], []]
+    assert stage.found(z, None, [3, 3])[0] == dict(RAIN.annotations)
+    assert set(stage.certainty(evidence)) == {"integral", "optimal"}
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="name two different graphs"):
+        FormalismSettings(annotation="formalisms", graphs=("dm",))
+    with pytest.raises(ValueError, match="costs names 'psd', which is none of dm, pas"):
+        FormalismSettings(annotation="formalisms", graphs=("dm", "pas"), costs={"psd": (0.3, 0.7)})
+    with pytest.raises(ValueError, match="has a psd graph with arcs or tops"):
+        made(sentences=(RAIN.put("psd", None),))
