@@ -48,6 +48,7 @@ class Study:
         about: What it is about, in a sentence or two.
         places: Where values that are no numbers stand on the axis of a setting, by setting and by the value as text:
             `{"data.graphs.limit": {"all": 8000}}`.
+        names: What settings are called on an axis, where their own names do not say.
 
     Example:
         >>> study = Study("curve", [Arm(name, {"limit": n}) for n in (250, 500) for name in ("pipeline", "spigot")])
@@ -62,6 +63,7 @@ class Study:
     against: str | None = None
     about: str = ""
     places: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = {arm.system for arm in self.arms}

@@ -17,6 +17,7 @@ class StudyCurve:
         points: The points, by their place on the axis.
         places: Where each stands.
         rest: The other settings, in words; empty if there are none.
+        called: What the axis is called; the last word of the setting if empty.
 
     Example:
         >>> StudyCurve("data.graphs.limit", [], [], "").name
@@ -27,11 +28,12 @@ class StudyCurve:
     points: Sequence[Point]
     places: Sequence[float]
     rest: str
+    called: str = ""
 
     @property
     def name(self) -> str:
-        """The setting in a word."""
-        return self.setting.rpartition(".")[2]
+        """The setting in a word or two."""
+        return self.called or self.setting.rpartition(".")[2]
 
     @property
     def is_wide(self) -> bool:
@@ -71,7 +73,7 @@ def curves_of(study: Study) -> list[StudyCurve]:
             if len(group) >= _LEAST:
                 group.sort(key=lambda pair: pair[0])
                 places, points = zip(*group, strict=True)
-                found.append(StudyCurve(setting, list(points), list(places), rest))
+                found.append(StudyCurve(setting, list(points), list(places), rest, study.names.get(setting, "")))
     return found
 
 

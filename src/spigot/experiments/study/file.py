@@ -113,6 +113,7 @@ class Study(Values):
         shared: Trainings that others start from, by name.
         systems: What is compared, in the order of the tables; one without a name if there is none.
         points: Where it is compared, by name.
+        along: What the points count, for the axes of pictures: "training graphs".
         vary: The same from values by dotted name: every combination is a point.
         tune: How values are chosen.
         against: The systems that the others are compared with.
@@ -132,6 +133,7 @@ class Study(Values):
     shared: dict[str, Shared] = Field(default={})
     systems: dict[str, Contestant] = Field(default={})
     points: dict[str, Point] = Field(default={})
+    along: str = ""
     vary: Tried = Field(default={})
     tune: Tuning = Tuning()
     against: Texts = ()
