@@ -97,6 +97,11 @@ class Trees(AbstractAnnotation):
         """Where the relations stand in a sentence."""
         return RELATIONS if self.is_usual else f"{self.name} {RELATIONS}"
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The relations."""
+        return (self.relation_field,)
+
     @cached_property
     def relation_index(self) -> dict[str, int]:
         """The number of each relation."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Style: TypeAlias = Literal["conllu", "sdp", "jsonl", "text"]
 _PLACES: dict[str, tuple[str, ...] | None] = {
-    "conllu": ("heads", "tags"),
+    "conllu": ("heads", "tags", "upos"),
     "sdp": ("graph",),
     "jsonl": None,
     "text": None,

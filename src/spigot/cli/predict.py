@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING = "jsonl"
 _PLACES: dict[str, tuple[str, ...] | None] = {
-    "conllx": ("heads", "tags"),
-    "conllu": ("heads", "tags"),
+    "conllx": ("heads", "tags", "upos"),
+    "conllu": ("heads", "tags", "upos"),
     "sdp": ("graph",),
     "sdp2014": ("graph",),
     "labelled": ("label",),
@@ -57,8 +57,8 @@ def predict(
     -o - --format text. What is missing, tags and lemmas, the system finds itself.
 
     JSON lines get everything: the class, the probability of each class, and the tree or graph inside. SDP gets the
-    graph. CoNLL-X and CoNLL-U get the tree in the column of heads; relations are not predicted, so that column is
-    left open (_), and so is the enhanced column unless --graph puts the graph there. A labelled file (.tsv) gets the
+    graph. CoNLL-X and CoNLL-U get the tree in the columns of heads and relations; the latter is left open (_) if
+    the system finds no relations, and so is the enhanced column unless --graph puts the graph there. A labelled file (.tsv) gets the
     class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees that a
     classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may be of
     any size: only some two thousand sentences are in memory at a time.

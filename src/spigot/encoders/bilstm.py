@@ -1,4 +1,4 @@
-"""Embeddings of words, lemmas and tags, and a BiLSTM over them."""
+"""Embeddings of words, lemmas, tags and spellings, and a BiLSTM over them."""
 
 from typing import Annotated, final
 
@@ -8,10 +8,15 @@ from pydantic import Field
 from torch import Tensor
 
 from spigot.batches.batch import Batch
+from spigot.batches.spelling import LETTERS
 from spigot.data.vocab import Vocab
 from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
+from spigot.nn.characters import CharacterCNN
 from spigot.nn.encoder import BiLSTM, TokenEmbedding
 from spigot.values import Count, Positive, Rate
+
+_LETTER_DIM, _WIDTHS = 24, (2, 3, 4)
+"""How letters are read, which hardly matters: their vectors, and how many of them a filter sees."""
 
 
 class BiLSTMSettings(EncoderSettings):
@@ -27,6 +32,8 @@ class BiLSTMSettings(EncoderSettings):
         input_dropout: Share of units left out of each token's vector.
         layers: Layers of the BiLSTM; with 0 there is none, and words meet only through a structure.
         fixed_vectors: Whether pretrained word vectors stay as they are; other words are learned.
+        character_dim: How long a vector each word gets for its spelling, upper and lower case told apart, so that words
+            which training never saw are not all alike; 0 for none.
 
     Example:
         >>> BiLSTMSettings(hidden=64, layers=1).word_dim
@@ -46,6 +53,7 @@ class BiLSTMSettings(EncoderSettings):
     dropout: Rate = 0.0
     input_dropout: Rate = 0.0
     fixed_vectors: bool = False
+    character_dim: Annotated[int, Field(ge=0, multiple_of=3)] = 0
 
 
 @final
@@ -88,8 +96,10 @@ class BiLSTMEncoder(AbstractEncoder):
             vectors,
             settings.fixed_vectors,
         )
+        characters = settings.character_dim
+        self.spelling = CharacterCNN(LETTERS, _LETTER_DIM, characters // len(_WIDTHS), _WIDTHS) if characters else None
         self.lstm = BiLSTM(
-            sum(dims),
+            sum(dims) + characters,
             settings.hidden,
             settings.layers,
             interleaved=settings.interleaved,
@@ -108,4 +118,8 @@ class BiLSTMEncoder(AbstractEncoder):
         seeds = batch.seeds if noisy else None
         lemmas = batch.words if self.lemma_from_form else batch.lemmas
         inputs = self.embedding(batch.words, lemmas, batch.tags, seeds)
+        if self.spelling is not None:
+            letters, place = batch.spelling
+            vectors = self.spelling(letters).index_select(0, place.flatten())
+            inputs = torch.cat((inputs, vectors.view(*place.shape, -1)), -1)
         return self.lstm(inputs, batch.lengths + 2, seeds)[:, :-1]

@@ -13,7 +13,6 @@ import torch
 from spigot.annotations import ANNOTATIONS
 from spigot.config import Config
 from spigot.corpora.corpus import Corpus, load_corpus
-from spigot.data.sentence import COLUMNS
 from spigot.models.build import fresh
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
@@ -115,7 +114,7 @@ def build(config: Config, corpus: Corpus) -> Parser:
     require_sentences(config, corpus)
     for name in config.supervised:
         field = config.stages[name].field or ANNOTATIONS[config.stages[name].annotation].name
-        if field in COLUMNS and corpus.tagger is not None:
+        if field in ("tags", "lemmas") and corpus.tagger is not None:
             raise ValueError(f"stages.{name} learns the {field} of the files; set data.tags = 'columns'.")
     if not any(corpus[name].train for name in config.text):
         raise ValueError(
