@@ -108,14 +108,14 @@ class Trees(AbstractAnnotation):
         return {relation: k for k, relation in enumerate(self.relations or ())}
 
     def encode(self, value: tuple[int, ...], sentence: Sentence) -> np.ndarray | None:
-        """The head of every position, that of the root is 0; and a second row for relations, if there are any."""
+        """The head of every position, that of the root is 0; if they are labelled, a second row for relations, -1 for new ones."""
         heads = (0, *value)
         if not self.is_labelled:
             return np.array(heads, dtype=np.int64)
         relations = sentence.get(self.relation_field)
-        if relations is None or not self.relation_index.keys() >= set(relations):
+        if relations is None:
             return None
-        return np.array((heads, (0, *map(self.relation_index.__getitem__, relations))), dtype=np.int64)
+        return np.array((heads, (0, *(self.relation_index.get(name, -1) for name in relations))), dtype=np.int64)
 
     def collate(self, encoded: Sequence[np.ndarray], size: int) -> Int[Tensor, "batch n"] | GoldTrees:
         """The head of every position, 0 at the root and behind the end; and its relation, if there are any."""
@@ -132,9 +132,7 @@ class Trees(AbstractAnnotation):
         """The relations of the words to their heads, where trees are labelled."""
         names = self.relations or ()
         chosen = z.sum(-3).argmax(-1).tolist()
-        return [
-            tuple(names[k] for k in row[1 : length + 1]) for row, length in zip(chosen, lengths, strict=True)
-        ]
+        return [tuple(names[k] for k in row[1 : length + 1]) for row, length in zip(chosen, lengths, strict=True)]
 
     def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> TreeScores:
         """Attachment, with and without punctuation; labelled too, if the trees are and all gold ones say how."""
@@ -255,9 +253,7 @@ def _relation_table(relations: Mapping[str, Mapping[str, Any]]) -> Table:
     """Precision, recall and F1 of each relation with its head, the frequent ones first."""
     order = sorted(relations, key=lambda relation: (-relations[relation]["gold"], relation))
     keys = ("precision", "recall", "f1")
-    rows = [
-        [name, str(relations[name]["gold"]), *(percent(relations[name][key]) for key in keys)] for name in order
-    ]
+    rows = [[name, str(relations[name]["gold"]), *(percent(relations[name][key]) for key in keys)] for name in order]
     return plain_table("Relations, per cent", ["", "words", *keys[:2], "F1"], rows)
 
 

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.answers import Enhanced
-from spigot.cli.console import Device, Flag, FormatName, Skipped, listed, progress, say, torch_device, use_threads
+from spigot.cli.console import (
+    Device,
+    Flag,
+    FormatName,
+    Precision,
+    Skipped,
+    listed,
+    progress,
+    say,
+    torch_device,
+    use_threads,
+)
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
 from spigot.data.formats import FORMATS, guess, read, write
 from spigot.data.formats.files import Location, require
@@ -49,6 +60,7 @@ def predict(
     graph: Enhanced = False,
     threads: int | None = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
     skip_bad: Flag = False,
 ) -> None:
     """Parse or classify a file with a trained system and write what it finds.
@@ -90,7 +102,7 @@ def predict(
     target: Location = sys.stdout.buffer if out == STREAM else out
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(run, torch_device(device))
+    parser = checkpoint.load(run, torch_device(device), precision=precision)
     if file == STREAM and sys.stdin.isatty():
         say("Reading from the keyboard; end with Ctrl-D on a line of its own.")
     skipped = Skipped()

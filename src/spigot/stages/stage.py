@@ -234,7 +234,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             read: The structures, one for each wire.
             noisy: Whether dropout applies, if the batch has seeds.
         """
-        states = self.encoder(batch, noisy=noisy)
+        states = self.encoder.states(batch, noisy=noisy)
         for wire, reader, z in zip(self.settings.reads, self.readers, read, strict=True):
             states = reader(states, z.to(states.dtype), self._source(wire))
         return states

@@ -161,8 +161,10 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
     def usable(self, sentence: Sentence) -> bool:
         """Whether the parser can produce the tree: without crossing arcs, with one root if it must have one."""
         heads = sentence.get(self.annotation.name)
-        if heads is not None and self.annotation.encode(heads, sentence) is None:  # without a relation, or a new one
-            return False
+        if self.relations is not None:
+            known = self.annotation.relation_index
+            if not all(relation in known for relation in sentence.get(self.annotation.relation_field) or ("",)):
+                return False
         if heads is None or (self.settings.single_root and heads.count(0) != 1):
             return False
         return self.settings.trees == "nonprojective" or is_projective(heads)

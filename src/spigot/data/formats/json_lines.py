@@ -16,7 +16,19 @@ from spigot.data.formats.lines import LineSource, line_source
 from spigot.data.formats.table import count, cycle_reason, find_cycle
 from spigot.data.sentence import Arc, Graph, Sentence
 
-_KEYS = ("forms", "label", "probabilities", "tags", "upos", "lemmas", "heads", "relations", "graph", "annotations", "id")
+_KEYS = (
+    "forms",
+    "label",
+    "probabilities",
+    "tags",
+    "upos",
+    "lemmas",
+    "heads",
+    "relations",
+    "graph",
+    "annotations",
+    "id",
+)
 _GRAPH_KEYS = ("arcs", "tops", "predicates", "frames")
 
 
