@@ -108,7 +108,7 @@ class Trees(AbstractAnnotation):
         return {relation: k for k, relation in enumerate(self.relations or ())}
 
     def encode(self, value: tuple[int, ...], sentence: Sentence) -> np.ndarray | None:
-        """The head of every position, that of the root is 0; if they are labelled, a second row for relations, -1 for new ones."""
+        """The head of every position, 0 for the root; if they are labelled, a row of relations, -1 for new ones."""
         heads = (0, *value)
         if not self.is_labelled:
             return np.array(heads, dtype=np.int64)

@@ -70,10 +70,10 @@ def predict(
 
     JSON lines get everything: the class, the probability of each class, and the tree or graph inside. SDP gets the
     graph. CoNLL-X and CoNLL-U get the tree in the columns of heads and relations; the latter is left open (_) if
-    the system finds no relations, and so is the enhanced column unless --graph puts the graph there. A labelled file (.tsv) gets the
-    class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees that a
-    classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may be of
-    any size: only some two thousand sentences are in memory at a time.
+    the system finds no relations, and so is the enhanced column unless --graph puts the graph there. A labelled file
+    (.tsv) gets the class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees
+    that a classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may
+    be of any size: only some two thousand sentences are in memory at a time.
 
     Parameters
     ----------

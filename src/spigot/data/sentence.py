@@ -150,7 +150,7 @@ class Sentence:
         return hash((self.forms, self.id))
 
     def get(self, name: str) -> Any:
-        """The annotation of this name, a column of words (`tags`, `lemmas`, `upos`) included; `None` if there is none."""
+        """The annotation of this name, a column of words (`tags`, say) included; `None` if there is none."""
         return getattr(self, name) if name in COLUMNS else self.annotations.get(name)
 
     def put(self, name: str, value: Any) -> "Sentence":

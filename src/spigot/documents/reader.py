@@ -31,6 +31,7 @@ class TextParser:
 
     Example:
         >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Sentence
         >>> from spigot.models import fresh
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))
         >>> config = make_config({"stages": {"syntax": {"annotation": "trees", "labelled": True}}})
@@ -41,7 +42,7 @@ class TextParser:
         >>> [doc.text for doc in nlp.pipe(["Rain.", "", "Hail."])]
         ['Rain.', '', 'Hail.']
         >>> print(nlp.foreign(doc))
-        75 % of these words are new to this model (6 of 8): expect more errors than its scores promise.
+        67 % of these words are new to this model (4 of 6): expect more errors than its scores promise.
     """
 
     parser: Parser

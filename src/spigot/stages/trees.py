@@ -55,8 +55,8 @@ class TreeSettings(StageSettings):
 class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.LabelledTrees]):
     r"""Scores every arc, and every relation of it if it is labelled; the best tree follows.
 
-    The score of an arc with a relation is that of the arc plus that of the relation, so that its structures are those of
-    `LabelledTrees`: the likelihood sums over relations, the best tree has the best relation on each arc.
+    The score of an arc with a relation is that of the arc plus that of the relation, so that its structures are those
+    of `LabelledTrees`: the likelihood sums over relations, the best tree has the best relation on each arc.
 
     Example:
         >>> from spigot.batches import collate, encode
