@@ -12,10 +12,11 @@ from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.text.spacing import Spacing, with_text
 
 if TYPE_CHECKING:
+    # Only who asks for these has them.
     import networkx
-    import pandas
-    import spacy.tokens
-    import spacy.vocab
+    import pandas  # pyright: ignore[reportMissingImports]
+    import spacy.tokens  # pyright: ignore[reportMissingImports]
+    import spacy.vocab  # pyright: ignore[reportMissingImports]
 
 
 @dataclass(frozen=True, eq=False)

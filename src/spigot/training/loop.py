@@ -111,7 +111,8 @@ class Trainer:
     def __init__(
         self, parser: Parser, corpus: Corpus, device: torch.device | str = "cpu", precision: Precision = "float32"
     ) -> None:
-        self.parser, self.corpus, self.config, self.precision = parser, corpus, parser.config, precision
+        self.parser, self.corpus, self.config = parser, corpus, parser.config
+        self.precision: Precision = precision
         parser.model.to(device)
         parser.model.compute_in(precision)
         self.optimisers = {name: ModelOptimiser(*part) for name, part in parser.model.parts().items()}
