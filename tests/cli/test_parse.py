@@ -94,6 +94,17 @@ def test_standard_streams(trained: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert "Parsed 4 sentences, 20 tokens" in said.err
 
 
+def test_foreign_text_is_told(trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "strange.txt"
+    for text, told in (
+        ("The tailor sees the cat. The dog moves.", False),
+        ("Zorgs frobnicate quuxes over there.", True),
+    ):
+        file.write_text(text, encoding="utf-8")
+        assert _parse(trained, file) == 0
+        assert ("of these words are new to this model" in capfd.readouterr().err) == told
+
+
 def test_drawn(trained: Path, text: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert _parse(trained, text, "--to", "text") == 0
     drawn = capfd.readouterr().out
