@@ -200,6 +200,7 @@ def _drawn(
         drawn = annotation.drawn(sentence)
         if drawn is not None and drawn.note:
             share = f" ({max(sentence.probabilities):.0%})" if sentence.probabilities and annotation.is_usual else ""
-            named = annotation.is_usual and classes.get(sentence.get(annotation.name))
-            lines.append(f"{named or drawn.note}{share}")
+            value = sentence.get(annotation.name)
+            name = classes.get(value, "") if annotation.is_usual else ""
+            lines.append(f"{drawn.note if name in ('', str(value)) else name}{share}")
     return "\n".join(lines)
