@@ -224,6 +224,7 @@ PACKAGES = (
     "corpora.builders",
     "corpora.synthetic",
     "data",
+    "documents",
     "encoders",
     "evaluation",
     "models",

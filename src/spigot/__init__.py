@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot import config, data, evaluation, models, native, nn, training
+    from spigot.documents import load
     from spigot.estimators import *
     from spigot.interface import *
     from spigot.layer import *
@@ -29,6 +30,8 @@ else:  # a type checker that saw this would take any name for a public one
             value = sorted({"native", *(public for module in _core() for public in module.__all__)})
         elif name == "__version__":
             value = _version()
+        elif name in _OFFERED:
+            value = getattr(import_module(_OFFERED[name]), name)
         elif name.startswith("_"):  # tools ask any module for such names
             raise _unknown(name)
         elif find_spec(f"spigot.{name}") is not None:
@@ -42,7 +45,11 @@ else:  # a type checker that saw this would take any name for a public one
 
     def __dir__() -> list[str]:
         modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-        return sorted({*globals(), *__getattr__("__all__"), *modules})
+        return sorted({*globals(), *__getattr__("__all__"), *_OFFERED, *modules})
+
+
+_OFFERED = {"load": "spigot.documents"}
+"""What comes with the extra `nlp`, by the module that has it."""
 
 
 def _core() -> list[ModuleType]:

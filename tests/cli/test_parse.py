@@ -94,6 +94,15 @@ def test_standard_streams(trained: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert "Parsed 4 sentences, 20 tokens" in said.err
 
 
+def test_foreign_text_is_told(trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "some.txt"
+    known = [word for word in checkpoint.load(trained).vocab.words[3:] if word.isalpha()][:9]
+    for text, told in ((" ".join(known), False), ("Zorgs frobnicate quuxes over there .", True)):
+        file.write_text(text, encoding="utf-8")
+        assert _parse(trained, file, "--tokenised") == 0
+        assert ("of these words are new to this model" in capfd.readouterr().err) == told
+
+
 def test_drawn(trained: Path, text: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert _parse(trained, text, "--to", "text") == 0
     drawn = capfd.readouterr().out
@@ -128,7 +137,8 @@ def test_sentiment(classifier: Path, text: Path, capfd: pytest.CaptureFixture[st
         assert len(record["lemmas"]) == len(sentence)
     assert "Classified 4 sentences" in said.err
     assert _parse(classifier, text, "--to", "text") == 0
-    assert capfd.readouterr().out.count("\nclass ") == 4
+    drawn = capfd.readouterr().out
+    assert drawn.count("\nnegative (") + drawn.count("\npositive (") == 4
 
 
 @pytest.mark.usefixtures("typed")
@@ -264,7 +274,7 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     assert {form for s in parser.read(sentences(TEXT), plain=True) for form in s.forms} >= {"“", "n’t"}
     expected = list(parser.parse_text(TEXT))
     assert [s.forms for s in expected] == [s.forms for s in sentences(TEXT)]
-    monkeypatch.setattr(checkpoint, "load", lambda run, device: parser)
+    monkeypatch.setattr(checkpoint, "load", lambda run, device, **how: parser)
     assert _parse(trained, text, "-o", tmp_path / "out.jsonl") == 0
     command = [(s.forms, s.heads, s.graph) for s in read(tmp_path / "out.jsonl")]
     assert command == [(s.forms, s.heads, s.graph) for s in expected]

@@ -130,9 +130,9 @@ def test_graph_that_is_not_written_in_order_is_kept_as_it_is() -> None:
 
 def test_source_of_another_length_or_format_is_left_aside() -> None:
     sentence = parse(RICH)
-    assert render(replace(sentence, forms=("a",), lemmas=None, tags=None, heads=None, relations=None, graph=None)) == (
-        "# sent_id = r-1\n1\ta" + "\t_" * 8 + "\n\n"
-    )
+    assert render(
+        replace(sentence, forms=("a",), lemmas=None, tags=None, upos=None, heads=None, graph=None, relations=None)
+    ) == ("# sent_id = r-1\n1\ta" + "\t_" * 8 + "\n\n")
     text = render(sentence, "conllx")
     assert column(text, 0) == list("1234567")
     assert "#" not in text

@@ -68,7 +68,7 @@ def test_replace_takes_fields_and_short_names() -> None:
     mood = FULL.put("mood", "sad")
     assert replace(mood, heads=(0, 1)).get("mood") == "sad"
     assert dict(replace(mood, annotations={"mood": "glad"}).annotations) == {"mood": "glad"}
-    assert {field.name for field in fields(FULL)} == {"forms", "lemmas", "tags", "annotations", "id", "source"}
+    assert {field.name for field in fields(FULL)} == {"forms", "lemmas", "tags", "upos", "annotations", "id", "source"}
 
 
 def test_without_annotation_words_tags_and_lemmas_are_left() -> None:

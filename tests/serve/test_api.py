@@ -109,7 +109,15 @@ def test_text_is_split_into_sentences(ask):
         assert drawn.startswith('<svg class="arcs"')
         assert "<style" not in drawn  # the page's policy would not have it
         assert drawn.count('class="word') == len(sentence["forms"])
-    assert parse(ask, text="  \n ") == {"sentences": []}
+    assert parse(ask, text="  \n ")["sentences"] == []
+
+
+def test_foreign_words_are_told(ask):
+    (known,) = parse(ask, text="The cat moves.")["foreign"]
+    assert (known["words"], known["new"], known["note"]) == (3, 0, "")
+    (strange,) = parse(ask, text="Zorgs frobnicate quuxes slowly over there.")["foreign"]
+    assert strange["new"] == 5
+    assert strange["note"].startswith("83 % of these words are new to this model")
 
 
 def test_files_bring_their_own_style(ask):
@@ -273,7 +281,7 @@ def rounded(value):
 
 
 def test_runs_get_names_that_differ(tmp_path, systems, monkeypatch):
-    monkeypatch.setattr("spigot.serve.systems.load", lambda run: systems[0].parser)
+    monkeypatch.setattr("spigot.serve.systems.load", lambda run, *where, **how: systems[0].parser)
     runs = [tmp_path / "a" / "x", tmp_path / "b" / "x"]
     assert [system.name for system in open_systems(runs)] == ["a/x", "b/x"]
     assert [system.name for system in open_systems(runs[:1])] == ["x"]
@@ -283,7 +291,7 @@ def test_runs_get_names_that_differ(tmp_path, systems, monkeypatch):
 
 def test_a_reader_of_right_trees_cannot_be_served(tmp_path, systems, monkeypatch):
     gold = classifier("pipeline", classifier__structure="gold")
-    monkeypatch.setattr("spigot.serve.systems.load", lambda run: gold)
+    monkeypatch.setattr("spigot.serve.systems.load", lambda run, *where, **how: gold)
     with pytest.raises(ValueError, match="reads the right trees, and text has none"):
         list(open_systems([tmp_path]))
 

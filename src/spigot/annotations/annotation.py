@@ -258,6 +258,11 @@ class AbstractAnnotation(abc.ABC):
         return self.name == type(self).name
 
     @property
+    def beside(self) -> tuple[str, ...]:
+        """What else stands in a sentence that is about this annotation, and means nothing beside another one's."""
+        return (self.shares,) if self.shares else ()
+
+    @property
     def shares(self) -> str:
         """Where a sentence has the probability of each of the `options`; empty if it has none."""
         return ""

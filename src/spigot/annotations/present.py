@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation
 from spigot.annotations.graphs import Graphs
+from spigot.annotations.trees import Trees
 from spigot.data.sentence import COLUMNS, Graph, Sentence
 from spigot.evaluation.sides import Judge
 
@@ -17,7 +18,7 @@ def kind_of(name: str, value: object = None) -> AbstractAnnotation | None:
 
     Example:
         >>> kind_of("heads"), kind_of("enhanced", Graph()), kind_of("probabilities")
-        (Trees(name='heads'), Graphs(name='enhanced', roles=(), deterministic=()), None)
+        (Trees(name='heads', relations=None), Graphs(name='enhanced', roles=(), deterministic=()), None)
     """
     for kind in ANNOTATIONS.values():
         if kind.name == name:
@@ -53,9 +54,16 @@ def further_judges(gold: Sequence[Sentence], *answers: Sequence[Sentence]) -> di
         >>> rain = Sentence(("Rain",), heads=(0,), annotations={"second": Graph()})
         >>> list(further_judges([rain], [rain]))
         ['second LF', 'second UF']
+        >>> rain = rain.put("relations", ("root",))
+        >>> list(further_judges([rain], [rain]))
+        ['LAS', 'second LF', 'second UF']
     """
     sides = (gold, *answers)
-    return {
+    labelled = Trees(relations=())
+    relations = {}
+    if all(s.get(name) is not None for side in sides for s in side for name in (labelled.name, *labelled.beside)):
+        relations = {labelled.measures[0].name: labelled.measures[0].counts}
+    return relations | {
         measure.name if kind.is_usual else f"{name} {measure.name}": measure.counts
         for name, kind in annotations_in(gold).items()
         if name not in ("heads", "graph", "label")

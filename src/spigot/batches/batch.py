@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from spigot.annotations.annotation import AbstractAnnotation
+from spigot.batches.spelling import Spelling, spelt
 from spigot.data.sentence import Sentence
 from spigot.data.vocab import Vocab
 from spigot.nn.encoder import END, ROOT, UNKNOWN
@@ -32,6 +34,7 @@ class Batch:
         gold: What is right, as each stage's annotation makes tensors of it; stages whose annotation some of the
             sentences lack are left out.
         read: Structures to read in place of those that a stage finds, by stage, where nothing goes back to it.
+        forms: The words themselves, for encoders that look into them.
 
     Example:
         >>> from spigot.annotations import Trees
@@ -48,6 +51,7 @@ class Batch:
     seeds: Int[Tensor, " batch"] | None = None
     gold: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Tensor] = field(default_factory=dict)
+    forms: tuple[tuple[str, ...], ...] = ()
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -61,6 +65,18 @@ class Batch:
     def device(self) -> torch.device:
         """Where it is."""
         return self.words.device
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The bytes of each distinct word, made when they are first asked for.
+
+        Example:
+            >>> rain = Sentence(("Rain", "rain", "Rain"))
+            >>> spelling = collate([encode(rain, Vocab.of([rain]))]).spelling
+            >>> spelling.place.tolist(), spelling.letters.shape            # the root, three words, the end
+            ([[0, 1, 2, 1, 0]], torch.Size([3, 6]))
+        """
+        return Spelling(*(part.to(self.device) for part in spelt(self.forms, self.words.shape[1])))
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same on another device.
@@ -93,6 +109,7 @@ class Encoded(NamedTuple):
     Attributes:
         tokens: Words, lemmas and tags, a row each, between the root and end symbols.
         gold: What is right, by stage.
+        forms: The words themselves.
 
     Example:
         >>> rain = Sentence(("Rain", "fell"))
@@ -102,6 +119,7 @@ class Encoded(NamedTuple):
 
     tokens: np.ndarray
     gold: Mapping[str, Any]
+    forms: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:
@@ -141,7 +159,7 @@ def encode(sentence: Sentence, vocab: Vocab, annotations: Annotations = _NONE) -
         value = annotation.value(sentence)
         if value is not None and (encoded := annotation.encode(value, sentence)) is not None:
             gold[stage] = encoded
-    return Encoded(tokens, gold)
+    return Encoded(tokens, gold, sentence.forms)
 
 
 def collate(
@@ -179,4 +197,5 @@ def collate(
         torch.from_numpy(lengths),
         None if seeds is None else torch.tensor(list(seeds), dtype=torch.int64),
         gold,
+        forms=tuple(sentence.forms for sentence in sentences),
     )

@@ -38,10 +38,13 @@ def shared(*sides: Sequence[Sentence]) -> "dict[str, AbstractAnnotation]":
         >>> list(shared([rain], [snow]))
         ['heads']
     """
-    from spigot.annotations import annotations_in
+    from spigot.annotations import Trees, annotations_in
 
     first, *rest = sides
-    return {name: kind for name, kind in annotations_in(first).items() if all(has(side, name) for side in rest)}
+    found = {name: kind for name, kind in annotations_in(first).items() if all(has(side, name) for side in rest)}
+    if Trees.name in found and all(s.relations is not None for side in (first, *rest) for s in side):
+        found[Trees.name] = Trees(relations=())  # of whichever names
+    return found
 
 
 def read_gold(

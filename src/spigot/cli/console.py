@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 import cyclopts
 
@@ -32,6 +32,12 @@ Device: TypeAlias = Annotated[
     str, cyclopts.Parameter(help="Where to compute: cpu, cuda, cuda:1, mps, or auto for the fastest that is there.")
 ]
 """`--device`: what `torch_device` takes."""
+
+Precision: TypeAlias = Annotated[
+    Literal["float32", "bfloat16"],
+    cyclopts.Parameter(help="What words are encoded in: float32, or bfloat16 where that is quicker."),
+]
+"""`--precision`: of encoders; structures are found in single precision either way."""
 
 FormatName: TypeAlias = Annotated[
     str | None,

@@ -10,6 +10,7 @@ from spigot.cli.console import (
     Device,
     Flag,
     FormatName,
+    Precision,
     Skipped,
     print_json,
     progress,
@@ -35,6 +36,7 @@ def evaluate(
     seed: int = 0,
     threads: int | None = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
     format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,
@@ -80,13 +82,13 @@ def evaluate(
     if tests:
         if files:
             raise ValueError(f"--tests scores the run's own test sets; leave out {files[0]}, or leave out --tests.")
-        _score_tests(run, threads, device, as_json=as_json)
+        _score_tests(run, threads, device, precision, as_json=as_json)
         return
     if not files:
         raise ValueError(
             "there is nothing to evaluate on; give one gold file or more after the run, or --tests for its own."
         )
-    parser = checkpoint.load(run, torch_device(device))
+    parser = checkpoint.load(run, torch_device(device), precision=precision)
     results = {}
     for path in files:
         skipped = Skipped()
@@ -154,13 +156,16 @@ def _each(parser: "Parser", gold: "Sequence[Sentence]", predicted: "Sequence[Sen
     return score_files(gold, predicted, parser.finds)
 
 
-def _score_tests(run: Path, threads: int | None, device: str, *, as_json: bool) -> None:
+def _score_tests(run: Path, threads: int | None, device: str, precision: Precision, *, as_json: bool) -> None:
     from spigot.cli.train import print_run
     from spigot.training import checkpoint, score_tests
 
     with use_threads(threads):
         scores = score_tests(
-            run, torch_device(device), watch=lambda found, total: progress(found, "parsing", total=total)
+            run,
+            torch_device(device),
+            precision=precision,
+            watch=lambda found, total: progress(found, "parsing", total=total),
         )
     if as_json:
         print_json({"run": run, "scores": scores})

@@ -95,10 +95,13 @@ def with_only(sentence: "Sentence", kept: Iterable[str], gives: Iterable[str]) -
         >>> with_only(Sentence(("Go",), heads=(0,), label=1), ["heads"], ["heads", "label"]).label is None
         True
     """
+    from spigot.annotations import kind_of
+
     for name in set(gives) - set(kept) - set(COLUMNS):  # which stand beside each word wherever there are words
         sentence = sentence.put(name, None)
-        if name == "label":
-            sentence = sentence.put("probabilities", None)
+        if (kind := kind_of(name)) is not None:
+            for about in kind.beside:
+                sentence = sentence.put(about, None)
     return sentence
 
 

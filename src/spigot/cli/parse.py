@@ -3,19 +3,20 @@
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import cyclopts
 
 from spigot.cli.answers import Enhanced
-from spigot.cli.console import Device, Flag, listed, progress, say, torch_device, use_threads
+from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device, use_threads
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
 from spigot.data.formats import FORMATS, guess
 from spigot.data.formats.files import require, written
 from spigot.data.sentence import Sentence
 from spigot.data.text.decoding import Errors
+from spigot.data.text.foreign import Foreign
 from spigot.data.text.reading import Reader
 from spigot.data.text.spacing import with_text
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Style: TypeAlias = Literal["conllu", "sdp", "jsonl", "text"]
 _PLACES: dict[str, tuple[str, ...] | None] = {
-    "conllu": ("heads", "tags"),
+    "conllu": ("heads", "tags", "upos"),
     "sdp": ("graph",),
     "jsonl": None,
     "text": None,
@@ -45,6 +46,7 @@ def parse(
     errors: Errors = "strict",
     threads: int | None = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
 ) -> None:
     """Read plain text and write what a trained system finds in it.
 
@@ -87,7 +89,7 @@ def parse(
     style = _style(out, to)
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(run, torch_device(device))
+    parser = checkpoint.load(run, torch_device(device), precision=precision)
     if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
     advice = ("use --to jsonl", "use --to jsonl, or add --graph")
@@ -100,14 +102,15 @@ def parse(
     splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
     streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
     reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
-    words = number = 0
+    words, number, foreign = 0, 0, Foreign()
     started = time.monotonic()
     with use_threads(threads), _target(out, style) as put:
-        write = _writer(style, out, put, _annotations(parser, kept))
+        write = _writer(style, out, put, _annotations(parser, kept), parser.class_names)
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
         for batch in reader if quiet else progress(reader, "parsing"):
-            for sentence in parser.parse(batch, plain=True):
+            foreign += parser.foreign(batch)
+            for sentence in parser.parse_sentences(batch):
                 write(with_only(sentence, kept, parser.gives))
                 words += len(sentence)
                 number += 1
@@ -115,6 +118,8 @@ def parse(
                 sys.stdout.flush()
         if not number:
             put(FORMATS[style].header if style != "text" else "")
+    if foreign.is_notable:
+        say(str(foreign))
     say_speed(parser, number, words, time.monotonic() - started - reader.waited)
 
 
@@ -161,7 +166,11 @@ def _annotations(parser: "Parser", kept: Sequence[str]) -> "list[AbstractAnnotat
 
 
 def _writer(
-    style: Style, out: Path, put: Callable[[str], object], annotations: "Sequence[AbstractAnnotation]"
+    style: Style,
+    out: Path,
+    put: Callable[[str], object],
+    annotations: "Sequence[AbstractAnnotation]",
+    classes: Mapping[int, str],
 ) -> Callable[[Sentence], None]:
     """What writes a sentence, with all that belongs to it, so that whoever waits for it can go on."""
     terminal = out == STREAM and sys.stdout.isatty()
@@ -170,7 +179,7 @@ def _writer(
     def write(sentence: Sentence) -> None:
         nonlocal opens
         if style == "text":
-            put(f"{_drawn(sentence, terminal, annotations)}\n\n")
+            put(f"{_drawn(sentence, terminal, annotations, classes)}\n\n")
             return
         text, layout = FORMATS[style].render(with_text(sentence) if style == "conllu" else sentence, opens)
         put(text + layout.tail)
@@ -179,7 +188,9 @@ def _writer(
     return write
 
 
-def _drawn(sentence: Sentence, terminal: bool, annotations: "Sequence[AbstractAnnotation]") -> str:
+def _drawn(
+    sentence: Sentence, terminal: bool, annotations: "Sequence[AbstractAnnotation]", classes: Mapping[int, str]
+) -> str:
     from spigot.cli.draw import render
     from spigot.report.arcs import drawing
 
@@ -188,5 +199,7 @@ def _drawn(sentence: Sentence, terminal: bool, annotations: "Sequence[AbstractAn
         drawn = annotation.drawn(sentence)
         if drawn is not None and drawn.note:
             share = f" ({max(sentence.probabilities):.0%})" if sentence.probabilities and annotation.is_usual else ""
-            lines.append(f"{drawn.note}{share}")
+            value = sentence.get(annotation.name)
+            name = classes.get(value, "") if annotation.is_usual else ""
+            lines.append(f"{drawn.note if name in ('', str(value)) else name}{share}")
     return "\n".join(lines)

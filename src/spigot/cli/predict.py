@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.answers import Enhanced
-from spigot.cli.console import Device, Flag, FormatName, Skipped, listed, progress, say, torch_device, use_threads
+from spigot.cli.console import (
+    Device,
+    Flag,
+    FormatName,
+    Precision,
+    Skipped,
+    listed,
+    progress,
+    say,
+    torch_device,
+    use_threads,
+)
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
 from spigot.data.formats import FORMATS, guess, read, write
 from spigot.data.formats.files import Location, require
@@ -22,8 +33,8 @@ if TYPE_CHECKING:
 
 _EVERYTHING = "jsonl"
 _PLACES: dict[str, tuple[str, ...] | None] = {
-    "conllx": ("heads", "tags"),
-    "conllu": ("heads", "tags"),
+    "conllx": ("heads", "tags", "upos"),
+    "conllu": ("heads", "tags", "upos"),
     "sdp": ("graph",),
     "sdp2014": ("graph",),
     "labelled": ("label",),
@@ -49,6 +60,7 @@ def predict(
     graph: Enhanced = False,
     threads: int | None = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
     skip_bad: Flag = False,
 ) -> None:
     """Parse or classify a file with a trained system and write what it finds.
@@ -57,11 +69,11 @@ def predict(
     -o - --format text. What is missing, tags and lemmas, the system finds itself.
 
     JSON lines get everything: the class, the probability of each class, and the tree or graph inside. SDP gets the
-    graph. CoNLL-X and CoNLL-U get the tree in the column of heads; relations are not predicted, so that column is
-    left open (_), and so is the enhanced column unless --graph puts the graph there. A labelled file (.tsv) gets the
-    class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees that a
-    classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may be of
-    any size: only some two thousand sentences are in memory at a time.
+    graph. CoNLL-X and CoNLL-U get the tree in the columns of heads and relations; the latter is left open (_) if
+    the system finds no relations, and so is the enhanced column unless --graph puts the graph there. A labelled file
+    (.tsv) gets the class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees
+    that a classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may
+    be of any size: only some two thousand sentences are in memory at a time.
 
     Parameters
     ----------
@@ -90,7 +102,7 @@ def predict(
     target: Location = sys.stdout.buffer if out == STREAM else out
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(run, torch_device(device))
+    parser = checkpoint.load(run, torch_device(device), precision=precision)
     if file == STREAM and sys.stdin.isatty():
         say("Reading from the keyboard; end with Ctrl-D on a line of its own.")
     skipped = Skipped()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import cyclopts
 
-from spigot.cli.console import Device, Flag, counted, progress, say, use_threads
+from spigot.cli.console import Device, Flag, Precision, counted, progress, say, torch_device, use_threads
 
 
 def serve(
@@ -18,6 +18,7 @@ def serve(
     host: str = "127.0.0.1",
     threads: int | None = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
     open_page: Annotated[bool, cyclopts.Parameter(name="--open", negative="")] = False,
     one_by_one: Flag = False,
 ) -> None:
@@ -44,7 +45,7 @@ def serve(
     from spigot.serve import Server, open_systems
 
     with use_threads(threads), _ended_politely():
-        systems = list(progress(open_systems(runs), "loading", total=len(runs)))
+        systems = list(progress(open_systems(runs, torch_device(device), precision), "loading", total=len(runs)))
         with Server(systems, host, port, together=not one_by_one) as server:
             server.api.systems()  # chooses the examples, before anybody waits for them
             print(server.address, flush=True)

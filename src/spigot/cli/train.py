@@ -12,6 +12,7 @@ import cyclopts
 from spigot.cli.console import (
     AsJson,
     Device,
+    Precision,
     is_first_process,
     percent,
     print_json,
@@ -38,6 +39,7 @@ def train(
     tests: bool = True,
     threads: int | None = None,
     device: Device = "cpu",
+    precision: Precision = "float32",
     as_json: AsJson = False,
 ) -> None:
     """Train the experiment of a configuration file, or go on with one that was interrupted.
@@ -74,14 +76,18 @@ def train(
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
-        folder, chosen, steps = resume, _resumed(resume, tests), run.resume(resume, torch_device(device))
+        folder, chosen, steps = (
+            resume,
+            _resumed(resume, tests),
+            run.resume(resume, torch_device(device), precision=precision),
+        )
     else:
         chosen = _chosen(config, settings, tests)
         folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
         _check_folder(folder)
         if out is None and is_first_process():
             say(f"The run goes to {folder}")
-        steps = run.train(chosen, folder, torch_device(device))
+        steps = run.train(chosen, folder, torch_device(device), precision=precision)
     with use_threads(threads):
         watched(_resumable(steps, folder), phases(chosen))
     if is_first_process():

@@ -43,6 +43,7 @@ def merge(trees: Iterable[Sentence], graphs: Iterable[Sentence]) -> Iterator[Sen
             tree,
             lemmas=graph.lemmas if tree.lemmas is None else tree.lemmas,
             tags=graph.tags if tree.tags is None else tree.tags,
+            upos=graph.upos if tree.upos is None else tree.upos,
             heads=graph.heads if tree.heads is None else tree.heads,
             relations=graph.relations if tree.heads is None else tree.relations,
             graph=tree.graph if graph.graph is None else graph.graph,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 _NONE: Mapping[str, Any] = {}
-COLUMNS = ("lemmas", "tags")
+COLUMNS = ("lemmas", "tags", "upos")
 """What stands beside each word, and is no analysis of the sentence."""
 _TAKEN = frozenset((*COLUMNS, "forms", "annotations", "id", "source"))
 """What no annotation can be called."""
@@ -68,6 +68,7 @@ class Sentence:
         forms: The words.
         lemmas: Their lemmas.
         tags: Their part-of-speech tags (the fine-grained column where a format has two).
+        upos: Their coarse tags beside those (the universal ones of CoNLL-U), where a format has two columns.
         annotations: What is known beside that, by name; nothing in it is `None`.
         id: What the source calls it.
         source: What only the format it came from needs to write it back unchanged.
@@ -85,6 +86,7 @@ class Sentence:
     forms: tuple[str, ...]
     lemmas: tuple[str, ...] | None
     tags: tuple[str, ...] | None
+    upos: tuple[str, ...] | None
     annotations: Mapping[str, Any]
     id: str
     source: object
@@ -102,6 +104,7 @@ class Sentence:
         id: str = "",
         source: object = None,
         *,
+        upos: tuple[str, ...] | None = None,
         annotations: Mapping[str, Any] = _NONE,
     ) -> None:
         """Short names stand above `annotations`, so that `dataclasses.replace` takes them too.
@@ -117,6 +120,7 @@ class Sentence:
             probabilities: What a model gives each class.
             id: What the source calls it.
             source: What only its format needs.
+            upos: Their coarse tags.
             annotations: Annotations by name.
         """
         short = (("heads", heads), ("relations", relations), ("graph", graph), ("label", label))
@@ -129,6 +133,7 @@ class Sentence:
         put(self, "forms", forms)
         put(self, "lemmas", lemmas)
         put(self, "tags", tags)
+        put(self, "upos", upos)
         put(self, "annotations", annotations)
         put(self, "id", id)
         put(self, "source", source)
@@ -145,7 +150,7 @@ class Sentence:
         return hash((self.forms, self.id))
 
     def get(self, name: str) -> Any:
-        """The annotation of this name, a column of words (`tags`, `lemmas`) included; `None` if there is none."""
+        """The annotation of this name, a column of words (`tags`, say) included; `None` if there is none."""
         return getattr(self, name) if name in COLUMNS else self.annotations.get(name)
 
     def put(self, name: str, value: Any) -> "Sentence":

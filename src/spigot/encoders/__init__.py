@@ -6,6 +6,7 @@ from spigot.encoders.encoder import (
     AbstractEncoder,
     AnyEncoder,
     EncoderSettings,
+    Precision,
     encoder_settings,
     make_encoder,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "BiLSTMEncoder",
     "BiLSTMSettings",
     "EncoderSettings",
+    "Precision",
     "encoder_settings",
     "make_encoder",
 ]

@@ -1,4 +1,4 @@
-"""Embeddings of words, lemmas and tags, and a BiLSTM over them."""
+"""Embeddings of words, lemmas, tags and spellings, and a BiLSTM over them."""
 
 from collections.abc import Sequence
 from typing import Annotated, final
@@ -9,10 +9,15 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spigot.batches.batch import Batch
+from spigot.batches.spelling import LETTERS
 from spigot.data.vocab import Vocab
 from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
+from spigot.nn.characters import CharacterCNN
 from spigot.nn.encoder import BiLSTM, TokenEmbedding
 from spigot.values import Count, Positive, Rate
+
+_LETTER_DIM, _WIDTHS = 24, (2, 3, 4)
+"""How letters are read, which hardly matters: their vectors, and how many of them a filter sees."""
 
 
 class BiLSTMSettings(EncoderSettings):
@@ -28,6 +33,8 @@ class BiLSTMSettings(EncoderSettings):
         input_dropout: Share of units left out of each token's vector.
         layers: Layers of the BiLSTM; with 0 there is none, and words meet only through a structure.
         fixed_vectors: Whether pretrained word vectors stay as they are; other words are learned.
+        character_dim: How long a vector each word gets for its spelling, upper and lower case told apart, so that words
+            which training never saw are not all alike; 0 for none.
 
     Example:
         >>> BiLSTMSettings(hidden=64, layers=1).word_dim
@@ -47,6 +54,7 @@ class BiLSTMSettings(EncoderSettings):
     dropout: Rate = 0.0
     input_dropout: Rate = 0.0
     fixed_vectors: bool = False
+    character_dim: Annotated[int, Field(ge=0, multiple_of=3)] = 0
 
 
 @final
@@ -90,6 +98,8 @@ class BiLSTMEncoder(AbstractEncoder):
             settings.fixed_vectors,
         )
         self._settings = settings
+        characters = settings.character_dim
+        self.spelling = CharacterCNN(LETTERS, _LETTER_DIM, characters // len(_WIDTHS), _WIDTHS) if characters else None
         self.lstm = self.branch()
         self.outputs = self.lstm.outputs
 
@@ -106,7 +116,7 @@ class BiLSTMEncoder(AbstractEncoder):
         """A second BiLSTM."""
         settings = self._settings
         return BiLSTM(
-            settings.word_dim + settings.lemma_dim + settings.tag_dim,
+            settings.word_dim + settings.lemma_dim + settings.tag_dim + settings.character_dim,
             settings.hidden,
             settings.layers,
             interleaved=settings.interleaved,
@@ -123,7 +133,12 @@ class BiLSTMEncoder(AbstractEncoder):
 
     def _inputs(self, batch: Batch, noisy: bool) -> Float[Tensor, "batch n+1 e"]:
         lemmas = batch.words if self.lemma_from_form else batch.lemmas
-        return self.embedding(batch.words, lemmas, batch.tags, batch.seeds if noisy else None)
+        inputs = self.embedding(batch.words, lemmas, batch.tags, batch.seeds if noisy else None)
+        if self.spelling is not None:
+            letters, place = batch.spelling
+            vectors = self.spelling(letters).index_select(0, place.flatten())
+            inputs = torch.cat((inputs, vectors.view(*place.shape, -1)), -1)
+        return inputs
 
     def _read(self, lstm: nn.Module, inputs: Tensor, batch: Batch, noisy: bool) -> Float[Tensor, "batch n d"]:
         return lstm(inputs, batch.lengths + 2, batch.seeds if noisy else None)[:, :-1]

@@ -2,8 +2,9 @@
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from jaxtyping import Float
 from pydantic import BeforeValidator, SerializeAsAny
 from torch import Tensor, nn
@@ -12,6 +13,9 @@ from spigot.batches.batch import Batch
 from spigot.data.vocab import Vocab
 from spigot.registry import Registry
 from spigot.values import Values
+
+Precision = Literal["float32", "bfloat16"]
+"""What encoders compute in. What comes after them, scores and structures, is in single precision either way."""
 
 ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
 """The encoders by the name that a configuration calls them."""
@@ -81,7 +85,22 @@ class AbstractEncoder(nn.Module, abc.ABC):
 
     Settings: ClassVar[type[EncoderSettings]] = EncoderSettings
 
+    precision: Precision = "float32"
+    """What it computes in when a stage asks for its states; its parameters stay as they are."""
+
     outputs: int
+
+    def states(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
+        """What `forward` gives, in its precision, and then in that of its parameters again.
+
+        Args:
+            batch: The sentences.
+            noisy: Whether dropout applies, if the batch has seeds at all.
+        """
+        if self.precision == "float32":
+            return self(batch, noisy=noisy)
+        with torch.autocast(batch.device.type, torch.bfloat16):
+            return self(batch, noisy=noisy).float()
 
     @abc.abstractmethod
     def __init__(self, settings: Any, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:

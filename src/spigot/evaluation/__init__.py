@@ -25,6 +25,7 @@ from spigot.evaluation.metrics import (
     tree_counts,
     word_counts,
 )
+from spigot.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
 from spigot.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
 from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
 from spigot.evaluation.trivial import flat, left_branching, random_trees, right_branching
@@ -49,6 +50,7 @@ __all__ = [
     "Kind",
     "LabelChanges",
     "LabelScores",
+    "LabelledTreeScores",
     "Measure",
     "Paired",
     "Profile",
@@ -74,8 +76,10 @@ __all__ = [
     "label_counts",
     "left_branching",
     "random_trees",
+    "relation_counts",
     "right_branching",
     "score_graphs",
+    "score_labelled_trees",
     "score_labels",
     "score_tags",
     "score_trees",

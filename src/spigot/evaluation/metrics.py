@@ -131,7 +131,7 @@ def score_tags(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: s
         TagScores(sentences=1, words=2, accuracy=0.5, exact=0.0)
     """
     counts = word_counts(gold, predicted, field)
-    return TagScores(len(counts), int(counts.gold.sum()), counts.accuracy(), _exact(counts).f1())
+    return TagScores(len(counts), int(counts.gold.sum()), counts.accuracy(), exact_counts(counts).f1())
 
 
 def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "graph") -> GraphScores:
@@ -164,7 +164,7 @@ def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence], field:
         tally["tops"].append(_compare(set(gold_graph.tops), set(predicted_graph.tops)))
         for roles, arcs in ((right, gold_arcs & predicted_arcs), (given, predicted_arcs), (wanted, gold_arcs)):
             roles.update(arc.role for arc in arcs)
-    labelled, unlabelled, tops = (_counts(rows) for rows in tally.values())
+    labelled, unlabelled, tops = (counted(rows) for rows in tally.values())
     return GraphScores(
         sentences=len(labelled),
         words=words,
@@ -173,10 +173,10 @@ def score_graphs(gold: Iterable[Sentence], predicted: Iterable[Sentence], field:
         labelled_without_tops=labelled.total(),
         unlabelled_without_tops=unlabelled.total(),
         tops=tops.total(),
-        exact_labelled=_exact(labelled + tops).f1(),
-        exact_unlabelled=_exact(unlabelled + tops).f1(),
-        exact_labelled_without_tops=_exact(labelled).f1(),
-        exact_unlabelled_without_tops=_exact(unlabelled).f1(),
+        exact_labelled=exact_counts(labelled + tops).f1(),
+        exact_unlabelled=exact_counts(unlabelled + tops).f1(),
+        exact_labelled_without_tops=exact_counts(labelled).f1(),
+        exact_unlabelled_without_tops=exact_counts(unlabelled).f1(),
         by_label={role: Score.of(right[role], given[role], wanted[role]) for role in sorted(given.keys() | wanted)},
     )
 
@@ -214,7 +214,7 @@ def graph_counts(
             # A bare number cannot be mistaken for an arc, not even for one that starts at the root.
             sides.append(parts.union(graph.tops) if tops else parts)
         rows.append(_compare(*sides))
-    return _counts(rows)
+    return counted(rows)
 
 
 def score_trees(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "heads") -> TreeScores:
@@ -237,17 +237,17 @@ def score_trees(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: 
         rows.append((sum(hits), len(hits), len(hits)))
         kept = [hit for hit, skip in zip(hits, is_punctuation(gold_sentence), strict=True) if not skip]
         rows_without.append((sum(kept), len(kept), len(kept)))
-    every, without = _counts(rows), _counts(rows_without)
+    every, without = counted(rows), counted(rows_without)
     # Nothing but punctuation: neither exact nor wrong.
-    scored = _counts([row for row in rows_without if row[2]])
+    scored = counted([row for row in rows_without if row[2]])
     return TreeScores(
         sentences=len(every),
         words=int(every.gold.sum()),
         words_without_punctuation=int(without.gold.sum()),
         uas=every.accuracy(),
         uas_without_punctuation=without.accuracy(),
-        exact=_exact(every).f1(),
-        exact_without_punctuation=_exact(scored).f1(),
+        exact=exact_counts(every).f1(),
+        exact_without_punctuation=exact_counts(scored).f1(),
     )
 
 
@@ -274,7 +274,7 @@ def tree_counts(
         if not punctuation:
             hits = [hit for hit, skip in zip(hits, is_punctuation(gold_sentence), strict=True) if not skip]
         rows.append((sum(hits), len(hits), len(hits)))
-    return _counts(rows)
+    return counted(rows)
 
 
 def label_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], *, field: str = "label") -> Counts:
@@ -287,9 +287,9 @@ def label_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], *, fie
     """
     rows = []
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
-        wanted = _known(gold_sentence.get(field), name, "gold data", field)
-        rows.append((int(wanted == _known(predicted_sentence.get(field), name, "prediction", field)), 1, 1))
-    return _counts(rows)
+        wanted = known_value(gold_sentence.get(field), name, "gold data", field)
+        rows.append((int(wanted == known_value(predicted_sentence.get(field), name, "prediction", field)), 1, 1))
+    return counted(rows)
 
 
 def word_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: str = "tags") -> Counts:
@@ -302,11 +302,11 @@ def word_counts(gold: Iterable[Sentence], predicted: Iterable[Sentence], field: 
     """
     rows = []
     for name, gold_sentence, predicted_sentence in aligned(gold, predicted):
-        wanted = _known(gold_sentence.get(field), name, "gold data", field)
-        given = _known(predicted_sentence.get(field), name, "prediction", field)
+        wanted = known_value(gold_sentence.get(field), name, "gold data", field)
+        given = known_value(predicted_sentence.get(field), name, "prediction", field)
         right = sum(a == b for a, b in zip(wanted, given, strict=True))
         rows.append((right, len(wanted), len(wanted)))
-    return _counts(rows)
+    return counted(rows)
 
 
 def accuracy(
@@ -341,11 +341,12 @@ def _compare(gold: Collection[object], predicted: Collection[object]) -> tuple[i
     return len(set(gold).intersection(predicted)), len(predicted), len(gold)
 
 
-def _counts(rows: list[tuple[int, int, int]]) -> Counts:
+def counted(rows: list[tuple[int, int, int]]) -> Counts:
+    """Right, given and wanted answers, a row for each sentence, as counts."""
     return Counts(*zip(*rows, strict=True)) if rows else Counts([], [], [])
 
 
-def _exact(counts: Counts) -> Counts:
+def exact_counts(counts: Counts) -> Counts:
     """Whether a whole sentence is right: as many answers as wanted, and all of them."""
     hits = (counts.correct == counts.predicted) & (counts.correct == counts.gold)
     return Counts(hits, [1] * len(counts), [1] * len(counts))
@@ -356,16 +357,17 @@ def _pairs(graph: Graph) -> set[tuple[int, int]]:
 
 
 def _head_hits(name: str, gold: Sentence, predicted: Sentence, field: str) -> list[bool]:
-    wanted = _known(gold.get(field), name, "gold data", field)
-    given = _known(predicted.get(field), name, "prediction", field)
+    wanted = known_value(gold.get(field), name, "gold data", field)
+    given = known_value(predicted.get(field), name, "prediction", field)
     return [a == b for a, b in zip(wanted, given, strict=True)]
 
 
 def _graph(sentence: Sentence, name: str, side: str, field: str) -> Graph:
-    return _known(sentence.get(field), name, side, field)
+    return known_value(sentence.get(field), name, side, field)
 
 
-def _known(value: _Value | None, name: str, side: str, field: str) -> _Value:
+def known_value(value: _Value | None, name: str, side: str, field: str) -> _Value:
+    """A value that must be there."""
     if value is None:
         raise ValueError(f"{name} has no {field} in the {side}; give sentences in which all of them are annotated.")
     return value

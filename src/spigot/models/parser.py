@@ -13,6 +13,7 @@ from spigot.data.sentence import COLUMNS, Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.text.conventions import Conventions
+from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
 from spigot.models.system import Answer, System
 from spigot.stages.stage import AbstractStage
@@ -21,7 +22,15 @@ CHUNK = 2048
 """Sentences held at a time: enough to sort by length, few enough that memory stays flat."""
 
 
-@dataclass(frozen=True)
+_MOODS = {
+    2: ("negative", "positive"),
+    3: ("negative", "neutral", "positive"),
+    5: ("very negative", "negative", "neutral", "positive", "very positive"),
+}
+"""What the classes of sentiment corpora are called, by how many there are."""
+
+
+@dataclass(frozen=True, repr=False)
 class Parser:
     """A system with all it needs to read text: its configuration, vocabulary and tagger.
 
@@ -37,12 +46,19 @@ class Parser:
         [3, 5]
         >>> parser.finds, parser.misses_tags
         (('heads', 'graph'), False)
+        >>> parser
+        Parser(syntax: trees -> semantics: graphs; 2 words)
     """
 
     config: Config
     vocab: Vocab
     model: System
     tagger: Tagger | None = None
+
+    def __repr__(self) -> str:
+        stages = (f"{name}: {stage.annotation.nouns}" for name, stage in self.model.stages.items())
+        name = f"{self.config.name}, " if self.config.name else ""
+        return f"Parser({name}{' -> '.join(stages)}; {len(self.vocab.words) - len(SPECIAL):,} words)"
 
     @property
     def end(self) -> AbstractStage:
@@ -91,6 +107,42 @@ class Parser:
         return {one.name: one for one in every if one.name in self.gives}
 
     @cached_property
+    def class_names(self) -> dict[int, str]:
+        """What the classes of sentences are called, by their numbers: moods where sentiment was learned."""
+        usual = (stage for stage in self.model.stages.values() if stage.annotation.is_usual)
+        chooser = next((stage for stage in usual if stage.annotation.shares), None)
+        if chooser is None:
+            return {}
+        classes, data = chooser.annotation.options, self.config.data
+        files = data.sets.get(self.config.data_of(chooser.name))
+        moods = data.source == "synthetic" or (files is not None and files.format.startswith("sst"))
+        names = _MOODS[len(classes)] if moods and len(classes) in _MOODS else tuple(map(str, classes))
+        return dict(zip(classes, names, strict=True))
+
+    def foreign(self, sentences: Iterable[Sentence]) -> Foreign:
+        """How many words of some sentences are new to the system, in whichever spelling it reads them.
+
+        Args:
+            sentences: The sentences, in the spelling of the text.
+
+        Example:
+            >>> from spigot.config import make_config
+            >>> from spigot.models.build import fresh
+            >>> config = make_config({"stages": {"syntax": {"annotation": "trees"}}})
+            >>> parser = fresh(config, {"trees": [Sentence(("Rain", "fell"), heads=(2, 0))]})
+            >>> parser.foreign([Sentence(("rain", "drips", "!"))])
+            Foreign(words=2, new=1)
+        """
+        known = self.vocab.word_index
+        words = [
+            form.lower() in known
+            for sentence in map(self.conventions.respell, sentences)
+            for form in sentence.forms
+            if any(map(str.isalpha, form))
+        ]
+        return Foreign(len(words), words.count(False))
+
+    @cached_property
     def conventions(self) -> Conventions:
         """How the data it was trained on are tokenised and spelt."""
         return Conventions.of(self.vocab)
@@ -112,10 +164,21 @@ class Parser:
         Raises:
             ValueError: If the system reads right annotations, which plain text has none of.
         """
+        return self.parse_sentences(self.conventions.sentences(text, lines=lines, tokenised=tokenised))
+
+    def parse_sentences(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+        """The same of text that is cut into sentences already, in the system's own manner: see `conventions`.
+
+        Args:
+            sentences: The sentences, in the spelling of the text.
+
+        Raises:
+            ValueError: If the system reads right annotations, which plain text has none of.
+        """
         if self.reads_gold:
             names = " and ".join(self.reads_gold)
             raise ValueError(f"This system reads the right {names} of sentences, and plain text has none; use parse.")
-        return self.parse(self.conventions.sentences(text, lines=lines, tokenised=tokenised), plain=True)
+        return self.parse(sentences, plain=True)
 
     def parse(
         self, sentences: Iterable[Sentence], *, tokens: int = 2048, tagged: bool = False, plain: bool = False
@@ -132,6 +195,8 @@ class Parser:
             tagged: Whether the sentences have the tags and lemmas of this system already.
             plain: Whether the words are as people write them, to be read in the spelling of the training data.
         """
+        if isinstance(sentences, str):
+            raise TypeError("parse takes sentences, and this is text; use parse_text.")
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
             yield from self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens)

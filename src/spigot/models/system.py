@@ -13,7 +13,7 @@ from spigot.annotations import AbstractAnnotation
 from spigot.batches.batch import Batch
 from spigot.config import Config, stage_class
 from spigot.data.vocab import Vocab
-from spigot.encoders import AbstractEncoder, make_encoder
+from spigot.encoders import AbstractEncoder, Precision, make_encoder
 from spigot.interface import AbstractEstimator
 from spigot.stages.constraints import Constraints, Infeasible
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
@@ -178,6 +178,16 @@ class System(nn.Module):
     def device(self) -> torch.device:
         """Where its parameters are."""
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
+
+    def compute_in(self, precision: Precision) -> None:
+        """Have all encoders compute in another precision.
+
+        Args:
+            precision: `float32`, or `bfloat16` where that is the quicker one.
+        """
+        for part in self.modules():
+            if isinstance(part, AbstractEncoder):
+                part.precision = precision
 
     def all_wires(self) -> Iterator[Wire]:
         """Every wire, in the order of the stages that read."""

@@ -1,6 +1,7 @@
 """From token indices to states: embeddings and a BiLSTM."""
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -153,7 +154,15 @@ class BiLSTM(nn.Module):
         states = locked_dropout(states, seeds, self.dropout, stream=1)
         for k, (right, left) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
             turned = states.gather(0, mirror.expand_as(states))
-            onwards, back = right(states.contiguous())[0], left(turned)[0]
+            with _possible(states.device):
+                onwards, back = right(states.contiguous())[0], left(turned)[0]
             states = torch.cat((onwards, back.gather(0, mirror.expand_as(back))), -1)
             states = locked_dropout(states, seeds, self.dropout, stream=2 + k)
         return states.transpose(0, 1)
+
+
+def _possible(device: torch.device) -> AbstractContextManager[object]:
+    """Half precision, where that is asked for, only on machines whose LSTMs have it."""
+    if device.type != "cpu" or not torch.is_autocast_enabled("cpu") or torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return nullcontext()
+    return torch.autocast("cpu", enabled=False)

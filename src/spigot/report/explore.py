@@ -264,7 +264,8 @@ def _head_note(sentence: Sentence, chosen: int, alternatives: Sequence[Alternati
 
     own = next((a for a in alternatives if a.head == chosen), None)
     others = [
-        f"{word(a.head)} {_signed(a.difference)}{'' if a.marginal is None else f' ({a.marginal:.2f})'}"
+        f"{word(a.head)}{a.relation and f' ({a.relation})'} {_signed(a.difference)}"
+        f"{'' if a.marginal is None else f' ({a.marginal:.2f})'}"
         for a in alternatives
         if a.head != chosen
     ]

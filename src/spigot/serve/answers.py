@@ -14,7 +14,7 @@ from spigot.report.looks import sides
 from spigot.report.marks import Held, Mark
 
 _COMMON: tuple[AbstractAnnotation, ...] = (Graphs(), Trees())
-_KEYS = ("tags", "heads", "graph", "label")
+_KEYS = ("tags", "upos", "heads", "graph", "label")
 """The annotations that stand in an answer by their short names."""
 
 
@@ -42,7 +42,9 @@ def plain(found: Inspection, annotations: Sequence[AbstractAnnotation] = _COMMON
         "forms": list(sentence.forms),
         "tags": _listed(sentence.tags),
         "lemmas": _listed(sentence.lemmas),
+        "upos": _listed(sentence.upos),
         "heads": _listed(sentence.heads),
+        "relations": _listed(sentence.relations),
         "graph": None
         if graph is None
         else {
@@ -184,9 +186,10 @@ def _svg(whole: Drawing, standalone: bool) -> str:
 
 def _lent(sentence: Sentence, other: Sentence, annotations: Sequence[AbstractAnnotation]) -> Sentence:
     """What only one of two systems gives at all does not differ, it is not there: the other one is lent it."""
-    for name in (annotation.name for annotation in annotations):
-        if sentence.get(name) is None and other.get(name) is not None:
-            sentence = sentence.put(name, other.get(name))
+    for annotation in annotations:
+        if sentence.get(annotation.name) is None and other.get(annotation.name) is not None:
+            for name in (annotation.name, *annotation.beside):
+                sentence = sentence.put(name, other.get(name))
     return sentence
 
 
@@ -249,7 +252,7 @@ def notes(found: Inspection, named: Mapping[str, str]) -> dict[tuple[str, int, i
                 continue
             for head in choice:
                 share = "" if head.marginal is None else f", marginal {100 * head.marginal:.1f} %"
-                said[named[name], head.head, word, ""] = f"score {head.score:.2f}{share}"
+                said[named[name], head.head, word, head.relation] = f"score {head.score:.2f}{share}"
     return said
 
 
@@ -260,6 +263,7 @@ def _heads(choices: Sequence[Alternative]) -> list[dict[str, Any]]:
             "score": _number(choice.score),
             "difference": _number(choice.difference),
             "marginal": _number(choice.marginal),
+            **({"relation": choice.relation} if choice.relation else {}),
         }
         for choice in choices
     ]

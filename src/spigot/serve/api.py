@@ -128,7 +128,14 @@ class Api:
         except ValueError as error:
             raise Refused(422, str(error)) from None
         found = dict(zip(jobs, results, strict=True))
-        return {"sentences": [self._sentence(query, k, found, wanted) for k in range(len(query.sentences))]}
+        sentences = [self._sentence(query, k, found, wanted) for k in range(len(query.sentences))]
+        return {"sentences": sentences, "foreign": [self._foreign(query, name) for name in query.systems]}
+
+    def _foreign(self, query: Query, name: str) -> dict[str, Any]:
+        """How much of a request is new to a system, and what to tell a reader about it, if anything."""
+        share = self._systems[name].parser.foreign(query.sentences)
+        note = str(share) if share.is_notable else ""
+        return {"system": name, "words": share.words, "new": share.new, "note": note}
 
     def close(self) -> None:
         """Answer nobody any more."""

@@ -6,22 +6,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from spigot.annotations import AbstractAnnotation
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.text.conventions import Conventions
+from spigot.encoders import Precision
 from spigot.interface import ESTIMATORS
 from spigot.models import Constraints, Infeasible, Inspection, Parser, Wire, inspect
 from spigot.report.drawings import ABOVE, BELOW
 from spigot.serve.examples import Known, known_sentences
 from spigot.stages.stage import AbstractStage
 from spigot.training import load
-
-_MOODS = {
-    2: ("negative", "positive"),
-    3: ("negative", "neutral", "positive"),
-    5: ("very negative", "negative", "neutral", "positive", "very positive"),
-}
-"""What the classes of sentiment corpora are called, by how many there are."""
 
 _SOME = Constraints(heads=((1, 0),), arcs=(Arc(0, 1, ""),)).by_kind()
 _SIDES = {"trees": BELOW, "graphs": ABOVE}
@@ -160,7 +156,7 @@ class Served:
             holds={_SIDES[kind]: stage.annotation.name for kind, stage in self.held.items()},
             roles=next(filter(None, roles), ()),
             classes=() if chooser is None else chooser.annotation.options,
-            class_names=() if chooser is None else self._class_names(chooser),
+            class_names=tuple(self.parser.class_names.values()),
             wires=tuple(
                 AboutWire(
                     wire.name,
@@ -173,12 +169,6 @@ class Served:
             ),
             tagger=not self.parser.misses_tags,
         )
-
-    def _class_names(self, chooser: AbstractStage) -> tuple[str, ...]:
-        config, classes = self.parser.config, chooser.annotation.options
-        files = config.data.sets.get(config.data_of(chooser.name))
-        moods = config.data.source == "synthetic" or (files is not None and files.format.startswith("sst"))
-        return _MOODS[len(classes)] if moods and len(classes) in _MOODS else tuple(map(str, classes))
 
     def plain(self) -> dict[str, Any]:
         """What it is, for JSON."""
@@ -200,11 +190,15 @@ class Served:
         return inspect(self.parser, sentences, constraints, top=top, plain=True, errors="return")
 
 
-def open_systems(runs: Sequence[Path]) -> Iterator[Served]:
+def open_systems(
+    runs: Sequence[Path], device: torch.device | str = "cpu", precision: Precision = "float32"
+) -> Iterator[Served]:
     """Load runs, each under a name of its own: that of its folder, with more of its path if two are called the same.
 
     Args:
         runs: Folders that `spigot train` made.
+        device: Where they are to compute.
+        precision: What their encoders are to compute in.
 
     Raises:
         ValueError: If there are none, if one is given twice, or if one cannot read text.
@@ -223,7 +217,7 @@ def open_systems(runs: Sequence[Path]) -> Iterator[Served]:
         if places.count(place) > 1:
             raise ValueError(f"{run} is given twice; give each run once.")
     for name, run in zip(_names(places), runs, strict=True):
-        parser = load(run)
+        parser = load(run, device, precision=precision)
         if parser.reads_gold:
             read = [a.nouns for a in parser.model.annotations.values() if a.name in parser.reads_gold]
             nouns = " and ".join(dict.fromkeys(read))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spigot.algorithms.labels import label_sums
 from spigot.annotations.graphs import TOP
 from spigot.batches.batch import Batch
 from spigot.data.sentence import Arc, Graph
@@ -26,6 +27,7 @@ class Alternative:
         score: The score of the arc from it.
         difference: The same less the score of the arc from the chosen head: negative means worse.
         marginal: How probable the arc is under all trees that meet the constraints; 0 where they rule it out.
+        relation: The best relation of the word to this head; empty if trees are not labelled.
 
     Example:
         >>> Alternative(head=2, score=1.5, difference=-0.25, marginal=0.4).difference
@@ -36,6 +38,7 @@ class Alternative:
     score: float
     difference: float
     marginal: float | None = None
+    relation: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,18 +61,30 @@ class ArcScore:
 
 
 def head_alternatives(
-    structure: AbstractMarginalStructure, z: Parts, scores: Parts, mask: Mask, batch: Batch, top: int
+    structure: AbstractMarginalStructure,
+    z: Parts,
+    scores: Parts,
+    mask: Mask,
+    batch: Batch,
+    top: int,
+    relations: Sequence[str] = (),
 ) -> list[tuple[tuple[Alternative, ...], ...]]:
     """For every word of every sentence its heads by how probable they are, the chosen one among them.
 
     Args:
-        structure: The trees.
+        structure: The trees, without relations.
         z: The chosen ones.
         scores: What they were chosen by.
         mask: Which arcs existed.
         batch: The sentences.
         top: How many heads of a word to list.
+        relations: The names of the relations, if z, scores and mask are of labelled trees.
     """
+    named = scores.masked_fill(~mask, -torch.inf).argmax(-1) if relations else None
+    if relations:
+        z = z.sum(-1)
+        scores, mask = arc_sums(scores, mask)
+        scores = scores.masked_fill(~mask, 0)
     marginals = structure.marginals(scores, mask)
     chosen = z.argmax(-2, keepdim=True)
     best = scores.gather(-2, chosen)
@@ -78,15 +93,33 @@ def head_alternatives(
     # A tree may have to take a head that is not among the best.
     listed[:, -1:] = torch.where((listed == chosen).any(-2, keepdim=True), listed[:, -1:], chosen)
     several = [scores.gather(-2, listed), (scores - best).gather(-2, listed), marginals.gather(-2, listed)]
+    best_names = torch.zeros_like(listed) if named is None else named.gather(-2, listed)
     # One row a word.
-    rows = [values.transpose(-1, -2).tolist() for values in (listed, *several, exists.gather(-2, listed))]
+    rows = [v.transpose(-1, -2).tolist() for v in (listed, *several, best_names, exists.gather(-2, listed))]
+    names: Sequence[str] = relations or ("",)
     return [
         tuple(
-            tuple(Alternative(*values[:4]) for values in zip(*(row[k][word] for row in rows), strict=True) if values[4])
+            tuple(
+                Alternative(*values[:4], relation=names[values[4]])
+                for values in zip(*(row[k][word] for row in rows), strict=True)
+                if values[5]
+            )
             for word in range(1, length + 1)
         )
         for k, length in enumerate(batch.lengths.tolist())
     ]
+
+
+def arc_sums(scores: Parts, mask: Mask) -> tuple[Parts, Mask]:
+    """What the labels of each arc come to, and which arcs exist: labelled trees as trees.
+
+    Example:
+        >>> scores, mask = arc_sums(torch.zeros(3, 3, 2), torch.ones(3, 3, 2, dtype=torch.bool))
+        >>> round(scores[0, 1].exp().item()), mask[0].tolist()          # no arcs into the root
+        (2, [False, True, True])
+    """
+    logs, _, arcs = label_sums(scores, mask, False)
+    return logs, arcs
 
 
 def _ranked(scores: Parts, marginals: Parts) -> Tensor:

@@ -201,7 +201,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             read: The structures, one for each wire.
             noisy: Whether dropout applies, if the batch has seeds.
         """
-        return self.after_reading(self.encoder(batch, noisy=noisy), read)
+        return self.after_reading(self.encoder.states(batch, noisy=noisy), read)
 
     def after_reading(self, states: Float[Tensor, "batch n d"], read: Sequence[Parts]) -> Float[Tensor, "batch n e"]:
         """States of an encoder, after a look at what other stages found.

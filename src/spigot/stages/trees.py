@@ -1,4 +1,4 @@
-"""Unlabelled dependency parser: BiLSTM states, an MLP for each arc, a tree (Kiperwasser and Goldberg, 2016)."""
+"""Dependency parser: states of words, a score for each arc and relation, a tree (Kiperwasser and Goldberg, 2016)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, final
@@ -7,17 +7,18 @@ import torch
 from pydantic import Field
 
 import spigot
-from spigot.annotations.trees import Trees, is_projective, tree_parts
+from spigot.annotations.trees import GoldTrees, Trees, is_projective, tree_parts
 from spigot.batches.batch import Batch
-from spigot.data.sentence import Sentence
+from spigot.data.sentence import Arc, Sentence
+from spigot.nn.biaffine import Biaffine
 from spigot.nn.scorers import PairScorer
-from spigot.stages.alternatives import Alternative, head_alternatives
+from spigot.stages.alternatives import Alternative, arc_sums, head_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, StageSettings, Surroundings
 from spigot.stages.tree_limits import has_tree, no_tree, tree_mask
 from spigot.structures.trees import AbstractTrees
 from spigot.types import Mask, Parts, Values
-from spigot.values import Count, Optimiser
+from spigot.values import Count, Optimiser, Positive, Rate
 from spigot.wires.estimators import EstimatorSettings
 
 
@@ -27,14 +28,22 @@ class TreeSettings(StageSettings):
     Attributes:
         trees: What it decodes into.
         single_root: Whether exactly one word hangs on the root.
+        labelled: Whether it finds the relation of each word to its head, too.
+        scorer: What scores arcs: a perceptron for each pair of words, or a product of the two (biaffine).
         mlp: Hidden units of the arc scorer.
-        mlp_layers: Its hidden layers.
+        mlp_layers: Its hidden layers, if it is a perceptron.
+        relation_mlp: Hidden units of the scorer of relations, which is always a product.
+        dropout: Share of the hidden units of products that is left out, one mask a sentence.
         loss: The structured hinge, or the likelihood of a CRF over trees, `crf`; `crf-entropy` minimises the entropy
             of the trees beside it, as the published program did without meaning to.
     """
 
     trees: Literal["projective", "nonprojective"] = "projective"
     single_root: bool = True
+    labelled: bool = False
+    scorer: Literal["mlp", "biaffine"] = "mlp"
+    relation_mlp: Positive = 64
+    dropout: Rate = 0.0
     mlp_layers: Annotated[int, Field(ge=1, le=3)] = 1
     loss: Literal["hinge", "crf", "crf-entropy"] = "hinge"
     keep: Count = Field(default=0, description="Arc pruning: the best heads a word keeps; 0 keeps all.")
@@ -43,27 +52,50 @@ class TreeSettings(StageSettings):
 
 @final
 @STAGES.register("trees")
-class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees]):
-    """Scores every arc; the best tree follows.
+class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.LabelledTrees]):
+    r"""Scores every arc, and every relation of it if it is labelled; the best tree follows.
+
+    The score of an arc with a relation is that of the arc plus that of the relation, so that its structures are those
+    of `LabelledTrees`: the likelihood sums over relations, the best tree has the best relation on each arc.
 
     Example:
         >>> from spigot.batches import collate, encode
         >>> from spigot.data.vocab import Vocab
-        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0))
+        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))
         >>> vocab, trees = Vocab.of([rain]), {"syntax": Trees()}
         >>> parser = TreeStage("syntax", TreeSettings(annotation="trees"), Trees(), Surroundings(vocab))
         >>> batch = collate([encode(rain, vocab, trees)], trees)
         >>> parser.evidence(batch).scores.shape, parser.loss(batch).shape
         (torch.Size([1, 3, 3]), torch.Size([1]))
+        >>> settings, trees = TreeSettings(annotation="trees", labelled=True), Trees(relations=("nsubj", "root"))
+        >>> parser = TreeStage("syntax", settings, trees, Surroundings(vocab))
+        >>> batch = collate([encode(rain, vocab, {"syntax": trees})], {"syntax": trees})
+        >>> parser.evidence(batch).scores.shape, parser.loss(batch).shape
+        (torch.Size([1, 3, 3, 2]), torch.Size([1]))
     """
 
     Settings = TreeSettings
 
     def __init__(self, name: str, settings: TreeSettings, annotation: Trees, around: Surroundings) -> None:
+        if settings.labelled and not annotation.relations:
+            raise ValueError(
+                f"The training trees of {name} have no relations, so there is nothing to label arcs with; give trees "
+                "that have, or set labelled = false."
+            )
         super().__init__(name, settings, annotation, around)
-        trees = spigot.ProjectiveTrees if settings.trees == "projective" else spigot.NonProjectiveTrees
-        self.structure = trees(single_root=settings.single_root)
-        self.scorer = PairScorer(self.width, settings.mlp, settings.mlp_layers)
+        kind = spigot.ProjectiveTrees if settings.trees == "projective" else spigot.NonProjectiveTrees
+        self.trees = kind(single_root=settings.single_root)
+        relations = annotation.relations or ()
+        self.structure = spigot.LabelledTrees(self.trees, len(relations)) if relations else self.trees
+        if settings.scorer == "mlp":
+            self.scorer = PairScorer(self.width, settings.mlp, settings.mlp_layers)
+        else:
+            self.scorer = Biaffine(self.width, settings.mlp, dropout=settings.dropout)
+        self.relations = (
+            Biaffine(self.width, settings.relation_mlp, len(relations), dropout=settings.dropout, stream=1)
+            if relations
+            else None
+        )
 
     @classmethod
     def refusal(cls, settings: TreeSettings, estimator: EstimatorSettings) -> str:
@@ -77,41 +109,70 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees]):
         return self._evidence(batch, read, noisy=False, allowed=limits)
 
     def loss(self, batch: Batch, read: Sequence[Parts] = ()) -> Values:
-        """The cost-augmented hinge, one a wrong head, or the likelihood."""
-        heads = self.gold(batch)
+        """The cost-augmented hinge, one a wrong head or relation, or the likelihood."""
         scores, mask = self._evidence(batch, read, noisy=True, allowed=None)
-        gold = tree_parts(heads, batch.lengths, scores.dtype)
+        gold = self._gold_parts(batch, scores.dtype)
         mask = mask | (gold > 0)
         if self.settings.loss != "hinge":
             weight = 1.0 if self.settings.loss == "crf-entropy" else 0.0
             return spigot.crf_nll(scores, gold, self.structure, mask=mask, entropy=weight)
         return spigot.structured_hinge(scores, gold, self.structure, mask=mask, false_positive=0.5, false_negative=0.5)
 
+    def _gold_parts(self, batch: Batch, dtype: torch.dtype) -> Parts:
+        gold = self.gold(batch)
+        if not isinstance(gold, GoldTrees):
+            return tree_parts(gold, batch.lengths, dtype)
+        arcs = tree_parts(gold.heads, batch.lengths, dtype)
+        named = torch.nn.functional.one_hot(gold.relations, len(self.annotation.relations or ())).to(dtype)
+        return arcs.unsqueeze(-1) * named.unsqueeze(1)
+
+    def found(self, z: Parts, evidence: Evidence | None, lengths: Sequence[int]) -> list[dict[str, Any]]:
+        """The heads of each sentence, and the relations if there are any."""
+        heads = super().found(z, evidence, lengths)
+        if self.relations is None:
+            return heads
+        names = self.annotation.decode_relations(z, lengths)
+        return [{**tree, self.annotation.relation_field: some} for tree, some in zip(heads, names, strict=True)]
+
     def alternatives(
         self, z: Parts, evidence: Evidence, batch: Batch, values: Sequence[Any], top: int
     ) -> list[tuple[tuple[Alternative, ...], ...]]:
-        """For every word its heads by how probable they are."""
-        return head_alternatives(self.structure, z, *evidence, batch, top)
+        """For every word its heads by how probable they are, each with its best relation if there are any."""
+        return head_alternatives(self.trees, z, *evidence, batch, top, self.annotation.relations or ())
+
+    def arc_evidence(self, evidence: Evidence) -> Evidence:
+        """What the relations of each arc come to together, by which the trees without them can be told."""
+        return evidence if self.relations is None else Evidence(*arc_sums(*evidence))
 
     @property
     def arc_labels(self) -> int:
-        """None: its arcs have no labels."""
-        return 0
+        """The relations; none if its arcs have no labels."""
+        return len(self.annotation.relations or ())
 
-    def arcs(self, z: Parts) -> tuple[Parts, None]:
-        """The trees are their arcs."""
-        return z, None
+    def part(self, place: Sequence[int]) -> Arc:
+        """An arc, with its relation if it has one."""
+        relations = self.annotation.relations
+        return Arc(place[0], place[1], relations[place[2]] if relations else "")
+
+    def arcs(self, z: Parts) -> tuple[Parts, Parts | None]:
+        """The trees are their arcs; labelled ones the sum over relations."""
+        return (z, None) if self.relations is None else (z.sum(-1), z)
 
     def usable(self, sentence: Sentence) -> bool:
         """Whether the parser can produce the tree: without crossing arcs, with one root if it must have one."""
         heads = sentence.get(self.annotation.name)
+        if self.relations is not None:
+            known = self.annotation.relation_index
+            if not all(relation in known for relation in sentence.get(self.annotation.relation_field) or ("",)):
+                return False
         if heads is None or (self.settings.single_root and heads.count(0) != 1):
             return False
         return self.settings.trees == "nonprojective" or is_projective(heads)
 
     def about_usable(self) -> str:
         """Which trees it can produce."""
-        return f" (trees = {self.settings.trees!r}, single_root = {self.settings.single_root})"
+        labelled = ", labelled = true" if self.settings.labelled else ""
+        return f" (trees = {self.settings.trees!r}, single_root = {self.settings.single_root}{labelled})"
 
     def is_concerned(self, demands: Constraints) -> bool:
         """Whether anything is said about the tree."""
@@ -123,19 +184,24 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees]):
         if not any(demand.on_trees for demand in said):
             return None
         allowed = torch.stack([tree_mask(demand, size) for demand in said])
-        exist = self.structure.mask(torch.tensor(lengths), size) & allowed
+        exist = self.trees.mask(torch.tensor(lengths), size) & allowed
         for index, demand in enumerate(said):
-            if demand.on_trees and not has_tree(self.structure, exist[index], lengths[index]):
-                raise Infeasible(no_tree(demand, self.structure), index)
+            if demand.on_trees and not has_tree(self.trees, exist[index], lengths[index]):
+                raise Infeasible(no_tree(demand, self.trees), index)
         return allowed
 
     def _evidence(self, batch: Batch, read: Sequence[Parts], *, noisy: bool, allowed: Mask | None) -> Evidence:
-        scores = self.scorer(self.states(batch, read, noisy=noisy)).squeeze(-1)
-        return Evidence(scores, self._exists(scores, batch, None if allowed is None else allowed.to(batch.device)))
+        states, seeds = self.states(batch, read, noisy=noisy), batch.seeds if noisy else None
+        scored = self.scorer(states, seeds) if isinstance(self.scorer, Biaffine) else self.scorer(states)
+        mask = self._exists(scored.squeeze(-1), batch, None if allowed is None else allowed.to(batch.device))
+        if self.relations is None:
+            return Evidence(scored.squeeze(-1), mask)
+        scores = scored + self.relations(states, seeds)
+        return Evidence(scores, mask.unsqueeze(-1).expand_as(scores))
 
     def _exists(self, scores: Parts, batch: Batch, allowed: Mask | None) -> Mask:
         """All arcs, or the best few heads of each word and the word before it, so that a tree is always left."""
-        mask = whole = self.structure.mask(batch.lengths, batch.size)
+        mask = whole = self.trees.mask(batch.lengths, batch.size)
         if allowed is not None:
             mask = mask & allowed
         if not self.settings.keep or batch.size <= self.settings.keep:
@@ -146,6 +212,6 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees]):
         kept = mask & (kept | chain)
         if allowed is not None:
             for k in (mask != whole).any((-1, -2)).nonzero().flatten().tolist():
-                if not has_tree(self.structure, kept[k], int(batch.lengths[k])):
+                if not has_tree(self.trees, kept[k], int(batch.lengths[k])):
                     kept[k] = mask[k]  # constraints that only a worse head can meet
         return kept

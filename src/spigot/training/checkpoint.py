@@ -18,6 +18,7 @@ from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab
+from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.models.system import System
 
@@ -30,12 +31,15 @@ class _EarlierRun(ValueError):
     """A run of a version that knew no stages."""
 
 
-def load(run: str | os.PathLike[str], device: torch.device | str = "cpu") -> Parser:
+def load(
+    run: str | os.PathLike[str], device: torch.device | str = "cpu", *, precision: Precision = "float32"
+) -> Parser:
     """The trained system in a run folder.
 
     Args:
         run: The folder that `train` made.
         device: Where it is to compute; it need not be where it was trained.
+        precision: What its encoders are to compute in.
 
     Example:
         >>> import tempfile
@@ -53,6 +57,7 @@ def load(run: str | os.PathLike[str], device: torch.device | str = "cpu") -> Par
     parser = open_run(run)
     parser.model.load_state_dict(_checked(parser, read_tensors(Path(run) / MODEL)[0], Path(run) / MODEL))
     parser.model.to(device)
+    parser.model.compute_in(precision)
     return parser
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from spigot.batches import Annotations, Encoded, bucketed, collate, task_order
 from spigot.corpora.corpus import Corpus
+from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.training.development import Development
 from spigot.training.distributed import mean_memory, share, total
@@ -86,6 +87,7 @@ class Trainer:
         parser: What to train.
         corpus: What to train it on.
         device: Where to compute.
+        precision: What encoders compute in.
 
     Attributes:
         progress: How far it has come.
@@ -106,9 +108,13 @@ class Trainer:
         [('semantics.pruner', 3), ('semantics', 1), ('semantics', 2)]
     """
 
-    def __init__(self, parser: Parser, corpus: Corpus, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self, parser: Parser, corpus: Corpus, device: torch.device | str = "cpu", precision: Precision = "float32"
+    ) -> None:
         self.parser, self.corpus, self.config = parser, corpus, parser.config
+        self.precision: Precision = precision
         parser.model.to(device)
+        parser.model.compute_in(precision)
         self.optimisers = {name: ModelOptimiser(*part) for name, part in parser.model.parts().items()}
         self.phases = phases(self.config)
         self.progress = Progress()

@@ -13,7 +13,7 @@ import torch
 from spigot.annotations import ANNOTATIONS
 from spigot.config import Config
 from spigot.corpora.corpus import Corpus, load_corpus
-from spigot.data.sentence import COLUMNS
+from spigot.encoders import Precision
 from spigot.models.build import fresh
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
@@ -25,7 +25,12 @@ from spigot.training.scoring import finish
 
 
 def train(
-    config: Config, out: str | os.PathLike[str], device: torch.device | str = "cpu", *, tests: bool = True
+    config: Config,
+    out: str | os.PathLike[str],
+    device: torch.device | str = "cpu",
+    *,
+    tests: bool = True,
+    precision: Precision = "float32",
 ) -> Generator[Step, None, None]:
     """Train an experiment, and keep it in a folder.
 
@@ -33,6 +38,7 @@ def train(
         config: The experiment.
         out: The run folder. It must not hold a run yet.
         device: Where to compute.
+        precision: What encoders compute in; parameters and all else are in single precision.
         tests: Whether to read and score the test sets in the end, unless the experiment says not to; `score_tests`
             does it later if not.
 
@@ -66,7 +72,7 @@ def train(
         config = config.model_copy(update={"training": config.training.model_copy(update={"tests": False})})
     with processes():
         corpus = load_corpus(config.data, tests=config.training.tests)
-        trainer = Trainer(build(config, corpus), corpus, device)
+        trainer = Trainer(build(config, corpus), corpus, device, precision)
         check_judged(config, corpus, trainer.parser.model)
         take_stages(trainer)
         if is_main():
@@ -75,12 +81,15 @@ def train(
         yield from _kept(trainer, folder)
 
 
-def resume(out: str | os.PathLike[str], device: torch.device | str = "cpu") -> Generator[Step, None, None]:
+def resume(
+    out: str | os.PathLike[str], device: torch.device | str = "cpu", *, precision: Precision = "float32"
+) -> Generator[Step, None, None]:
     """Continue an interrupted training; the result is the same as without the interruption.
 
     Args:
         out: The run folder.
         device: Where to compute; on another device than before, the result is the same but for rounding.
+        precision: What encoders compute in.
 
     Example:
         >>> next(resume("nowhere"))
@@ -99,10 +108,10 @@ def resume(out: str | os.PathLike[str], device: torch.device | str = "cpu") -> G
                 "in a new folder."
             )
         if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
-            trainer = Trainer(build(parser.config, corpus), corpus, device)
+            trainer = Trainer(build(parser.config, corpus), corpus, device, precision)
             take_stages(trainer)
         else:
-            trainer = Trainer(parser, corpus, device)
+            trainer = Trainer(parser, corpus, device, precision)
             _restore(trainer, folder)
         if is_main():
             for half_written in folder.glob(".*.tmp"):  # by a process that was killed
@@ -115,7 +124,7 @@ def build(config: Config, corpus: Corpus) -> Parser:
     require_sentences(config, corpus)
     for name in config.supervised:
         field = config.stages[name].field or ANNOTATIONS[config.stages[name].annotation].name
-        if field in COLUMNS and corpus.tagger is not None:
+        if field in ("tags", "lemmas") and corpus.tagger is not None:
             raise ValueError(f"stages.{name} learns the {field} of the files; set data.tags = 'columns'.")
     if not any(corpus[name].train for name in config.text):
         raise ValueError(
@@ -180,7 +189,7 @@ def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
             yield step
     if is_main():
         save_state(trainer, folder)
-        finish(folder, trainer.corpus, trainer.parser.model.device)
+        finish(folder, trainer.corpus, trainer.parser.model.device, trainer.precision)
     wait()
 
 

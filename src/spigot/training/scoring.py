@@ -14,6 +14,7 @@ import torch
 from spigot.corpora.corpus import Corpus, load_tests
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
+from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.development import annotated
@@ -25,9 +26,9 @@ DEV = "dev"
 """What the development set is called among the scores."""
 
 
-def finish(folder: Path, corpus: Corpus, device: torch.device | str = "cpu") -> None:
+def finish(folder: Path, corpus: Corpus, device: torch.device | str = "cpu", precision: Precision = "float32") -> None:
     """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
-    parser = checkpoint.load(folder, device)
+    parser = checkpoint.load(folder, device, precision=precision)
     keep_gold(folder, parser.config, corpus)
     scores = _scored(folder, parser, corpus)
     if not parser.config.training.tests:  # finished before, perhaps, and since then judged by its tests
@@ -40,6 +41,7 @@ def score_tests(
     run: str | os.PathLike[str],
     device: torch.device | str = "cpu",
     *,
+    precision: Precision = "float32",
     watch: Callable[[Iterator[Sentence], int], Iterable[Sentence]] | None = None,
 ) -> dict[str, Any]:
     """Score the best model of a finished run on its test sets, and add that to what the folder has.
@@ -50,6 +52,7 @@ def score_tests(
     Args:
         run: The run folder.
         device: Where to compute.
+        precision: What encoders compute in.
         watch: Sees the sentences of a set pass, as they are parsed, and how many there are.
 
     Returns:
@@ -78,7 +81,7 @@ def score_tests(
     """
     folder = Path(run)
     before = _written(folder)
-    parser = checkpoint.load(folder, device)
+    parser = checkpoint.load(folder, device, precision=precision)
     corpus = load_tests(parser.config.data, parser.tagger)
     if not any(split.tests for split in corpus.sets.values()):
         raise ValueError(f"{folder} has no test sets; name files to evaluate it on.")

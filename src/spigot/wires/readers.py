@@ -12,7 +12,7 @@ from spigot.nn.features import head_features
 from spigot.nn.readers import HeadReader, RoundReader
 from spigot.registry import Registry
 from spigot.types import Parts
-from spigot.values import Positive, Values, check_options
+from spigot.values import Count, Positive, Values, check_options
 
 READERS: "Registry[AbstractReader]" = Registry("reader")
 """The readers by the name that a configuration calls them."""
@@ -65,8 +65,8 @@ def reader_settings(table: Any) -> ReaderSettings:
     """The settings of a reader from its name, or a table with its name and options.
 
     Example:
-        >>> reader_settings("heads"), reader_settings({"name": "rounds", "rounds": 7}).rounds
-        (ReaderSettings(name='heads'), 7)
+        >>> reader_settings("roles"), reader_settings({"name": "rounds", "rounds": 7}).rounds
+        (ReaderSettings(name='roles'), 7)
     """
     if isinstance(table, ReaderSettings):
         return table
@@ -123,26 +123,53 @@ class AbstractReader(nn.Module, abc.ABC):
         """The states of all positions, the root included, after a look at the structure."""
 
 
+class HeadSettings(ReaderSettings):
+    """How long the vector of a word's relation to its head is; with 0 relations are not read."""
+
+    relation_dim: Count = 0
+
+
 @final
 @READERS.register("heads")
 class Heads(AbstractReader):
-    """Each word's state beside that of its head (Eq. 7).
+    r"""Each word's state beside that of its head (Eq. 7), and beside a vector for its relation to it, if asked for.
+
+    $$[h_j ; \textstyle\sum_i z_{ij} h_i ; \sum_{i\ell} z_{ij\ell} e_\ell]$$
 
     Example:
         >>> from types import SimpleNamespace
         >>> trees = SimpleNamespace(name="syntax", arc_labels=0, choices=None, arcs=lambda z: (z, None))
-        >>> Heads(ReaderSettings(name="heads"), 4, 3, trees).outputs
+        >>> Heads(HeadSettings(name="heads"), 4, 3, trees).outputs
         8
+        >>> labelled = SimpleNamespace(name="syntax", arc_labels=7, choices=None, arcs=lambda z: (z.sum(-1), z))
+        >>> read = Heads(HeadSettings(name="heads", relation_dim=5), 4, 3, labelled)
+        >>> read(torch.zeros(1, 6, 4), torch.zeros(1, 6, 6, 7), labelled).shape
+        torch.Size([1, 6, 13])
     """
 
-    def __init__(self, settings: ReaderSettings, inputs: int, width: int, source: Source) -> None:
+    Settings = HeadSettings
+
+    def __init__(self, settings: HeadSettings, inputs: int, width: int, source: Source) -> None:
         super().__init__(settings, inputs, width, source)
-        _require_arcs(source, "heads")
-        self.outputs = 2 * inputs
+        labels, dim = _require_arcs(source, "heads"), settings.relation_dim
+        if dim and not labels:
+            raise ValueError(
+                f"relation_dim = {dim} reads relations, and the arcs of the stage {source.name} have none; "
+                "set labelled = true there, or leave relation_dim out."
+            )
+        self.relations = nn.Parameter(torch.empty(labels, dim)) if dim else None
+        if self.relations is not None:
+            bound = (3 / dim) ** 0.5
+            nn.init.uniform_(self.relations, -bound, bound)
+        self.outputs = 2 * inputs + dim
 
     def forward(self, states: Float[Tensor, "batch n d"], z: Parts, source: Source) -> Float[Tensor, "batch n h"]:
-        """The states, twice as long."""
-        return head_features(states, source.arcs(z)[0])
+        """The states, twice as long, and the vectors of relations."""
+        arcs, labelled = source.arcs(z)
+        beside = head_features(states, arcs)
+        if self.relations is None or labelled is None:
+            return beside
+        return torch.cat((beside, labelled.sum(-3) @ self.relations), -1)
 
 
 @final

@@ -20,7 +20,7 @@ class WireSettings(Values):
     Example:
         >>> wire = WireSettings.model_validate({"stage": "syntax", "as": "heads", "estimator": "ste"})
         >>> wire.model_dump()["as"], wire.estimator.name, wire.is_frozen
-        ({'name': 'heads'}, 'ste', False)
+        ({'name': 'heads', 'relation_dim': 0}, 'ste', False)
     """
 
     stage: str

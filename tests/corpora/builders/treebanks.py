@@ -26,8 +26,10 @@ def sentence(rows: tuple[tuple[str, str, str, str, int, str], ...], name: str, *
     forms, lemmas, coarse, tags, heads, relations = zip(*rows, strict=True)
     arcs = [Arc(head, word, relation) for word, (head, relation) in enumerate(zip(heads, relations, strict=True), 1)]
     graph = Graph.of([arc for arc in arcs if arc.predicate], tops=[arc.argument for arc in arcs if not arc.predicate])
-    source = ConllSource(universal=True, size=len(forms), comments=(*comments, f"# sent_id = {name}"), coarse=coarse)
-    return Sentence(forms, lemmas, tags, heads=heads, relations=relations, graph=graph, id=name, source=source)
+    source = ConllSource(universal=True, size=len(forms), comments=(*comments, f"# sent_id = {name}"))
+    return Sentence(
+        forms, lemmas, tags, heads=heads, relations=relations, graph=graph, id=name, source=source, upos=coarse
+    )
 
 
 def document(name: str, *bodies: tuple[tuple[str, str, str, str, int, str], ...]) -> list[Sentence]:

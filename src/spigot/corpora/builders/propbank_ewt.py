@@ -166,8 +166,7 @@ def _head(span: set[int], sentence: Sentence) -> int:
     """The word of a span whose head lies outside; of several, the first that is no punctuation."""
     assert sentence.heads is not None  # a treebank has trees
     outer = [word for word in sorted(span) if sentence.heads[word] - 1 not in span]
-    source = sentence.source
-    coarse = source.coarse if isinstance(source, ConllSource) else None
+    coarse = sentence.upos
     return next((word for word in outer if coarse is None or coarse[word] != "PUNCT"), outer[0])
 
 

@@ -1,6 +1,6 @@
 """CoNLL-X and CoNLL-U: a word on each line, ten columns, a syntactic tree.
 
-The fields of a `Sentence` are written from the sentence; what it has no field for (comments, coarse tags, features,
+The fields of a `Sentence` are written from the sentence; what it has no field for (comments, features,
 multiword ranges, empty nodes) is kept in its `source`.
 
 References:
@@ -49,8 +49,7 @@ class ConllSource:
         layout: The white space around it.
         comments: The lines before the first word.
         fine: Whether the sentence's tags are those of the fine-grained column, or else of the coarse one.
-        coarse: The coarse (universal) tags beside fine ones; None where a whole column is unknown, here and below.
-        features: The morphological features.
+        features: The morphological features; None where a whole column is unknown, here and below.
         links: The enhanced dependencies, or projective heads, as they are written.
         misc: The last column.
         others: Lines that are no words, each with the number of words before it.
@@ -62,7 +61,6 @@ class ConllSource:
     layout: Layout = PLAIN
     comments: tuple[str, ...] = ()
     fine: bool = True
-    coarse: tuple[str, ...] | None = None
     features: tuple[str, ...] | None = None
     links: tuple[str, ...] | None = None
     misc: tuple[str, ...] | None = None
@@ -141,7 +139,6 @@ def _parse(block: Block, *, universal: bool) -> Sentence:
         size=len(forms),
         layout=block.layout,
         comments=comments,
-        coarse=upper if tags is not None else None,
         fine=tags is not None or upper is None,
         features=known(features),
         links=known(links),
@@ -153,6 +150,7 @@ def _parse(block: Block, *, universal: bool) -> Sentence:
         forms=tuple(map(intern, forms)),
         lemmas=known(lemmas),
         tags=upper if tags is None else tags,
+        upos=None if tags is None else upper,
         heads=_heads(heads, offsets),
         relations=known(relations),
         graph=graph,
@@ -269,6 +267,7 @@ def _render(sentence: Sentence, *, universal: bool) -> tuple[str, Layout]:
         source = ConllSource(universal=universal, size=size)
     unknown = ("_",) * size
     tags = sentence.tags or unknown
+    fine = source.fine or sentence.upos is not None
     others = source.others
     links = source.links or unknown
     if universal and sentence.graph != source.graph:
@@ -280,8 +279,8 @@ def _render(sentence: Sentence, *, universal: bool) -> tuple[str, Layout]:
             names(size),
             sentence.forms,
             sentence.lemmas or unknown,
-            source.coarse or unknown if source.fine else tags,
-            tags if source.fine else unknown,
+            sentence.upos or (unknown if fine else tags),
+            tags if fine else unknown,
             source.features or unknown,
             unknown if sentence.heads is None else _written_heads(sentence.heads, where),
             sentence.relations or unknown,

@@ -16,7 +16,19 @@ from spigot.data.formats.lines import LineSource, line_source
 from spigot.data.formats.table import count, cycle_reason, find_cycle
 from spigot.data.sentence import Arc, Graph, Sentence
 
-_KEYS = ("forms", "label", "probabilities", "tags", "lemmas", "heads", "relations", "graph", "annotations", "id")
+_KEYS = (
+    "forms",
+    "label",
+    "probabilities",
+    "tags",
+    "upos",
+    "lemmas",
+    "heads",
+    "relations",
+    "graph",
+    "annotations",
+    "id",
+)
 _GRAPH_KEYS = ("arcs", "tops", "predicates", "frames")
 
 
@@ -63,6 +75,7 @@ def _dump(sentence: Sentence) -> str:
         "label": sentence.label,
         "probabilities": sentence.probabilities,
         "tags": sentence.tags,
+        "upos": sentence.upos,
         "lemmas": sentence.lemmas,
         "heads": sentence.heads,
         "relations": sentence.relations,
@@ -147,6 +160,7 @@ def _load(text: str) -> Sentence:
         label=label,
         probabilities=None if probabilities is None else tuple(map(float, probabilities)),
         id=id,
+        upos=_list(record, "upos", "text", _is_text, size),
         annotations=_others(record["annotations"], size) if "annotations" in record else {},
     )
 

@@ -83,6 +83,9 @@ function question(constraints, more = {}) {
 function draw() {
   const cards = (page.answer?.sentences ?? []).map((sentence, k) => card(sentence, k, page, actions));
   find("#sentences").replaceChildren(...cards);
+  const several = (page.answer?.foreign ?? []).length > 1;
+  const notes = (page.answer?.foreign ?? []).filter((one) => one.note);
+  show(find("#foreign"), notes.map((one) => (several ? `${one.system}: ` : "") + one.note).join(" "));
   cards.forEach(arrange);
   if (wanted) find(wanted, find("#sentences"))?.focus({ preventScroll: true });
   wanted = null;

@@ -76,7 +76,7 @@ export function arcMenu(arc, answer, element, page, actions) {
 export function wordMenu(sentence, place, answer, element, page, actions) {
   const about = page.systems.find((system) => system.name === answer.system);
   const form = answer.forms[place - 1];
-  const facts = [answer.tags?.[place - 1], answer.lemmas?.[place - 1]].filter(Boolean).join(" · ");
+  const facts = [answer.upos?.[place - 1], answer.tags?.[place - 1], answer.lemmas?.[place - 1]].filter(Boolean).join(" · ");
   const parts = [make("h4", { id: "menu-title" }, form), facts ? make("p", {}, facts) : null];
   const heads = answer.next_heads?.[place - 1] ?? [];
   if (heads.length && about.holds.below) {
@@ -84,7 +84,7 @@ export function wordMenu(sentence, place, answer, element, page, actions) {
     parts.push(make("h5", {}, `Heads, best first: ${marginals ? "marginal, " : ""}difference of scores; select one to force it`));
     parts.push(make("ul", { class: "choices", id: "heads" }, ...heads.map((one) => {
       const arc = { sentence, side: "below", start: one.head, end: place, role: "" };
-      const name = one.head === 0 ? "root" : `${answer.forms[one.head - 1]}`;
+      const name = `${one.head === 0 ? "root" : answer.forms[one.head - 1]}${one.relation ? ` (${one.relation})` : ""}`;
       const chosen = answer.heads[place - 1] === one.head;
       return make("li", {}, choice(name, one.marginal, one.difference, chosen, () => actions.force(arc), one.head));
     })));

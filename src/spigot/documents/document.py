@@ -1,0 +1,350 @@
+"""A parsed text: sentences, and the tokens in them with their places."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from spigot.annotations import AbstractAnnotation
+from spigot.data.formats import FORMATS
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.text.spacing import Spacing, with_text
+
+if TYPE_CHECKING:
+    # Only who asks for these has them.
+    import networkx
+    import pandas  # pyright: ignore[reportMissingImports]
+    import spacy.tokens  # pyright: ignore[reportMissingImports]
+    import spacy.vocab  # pyright: ignore[reportMissingImports]
+
+
+@dataclass(frozen=True, eq=False)
+class Token:
+    """A word of a parsed text.
+
+    Attributes:
+        sentence: The sentence it stands in.
+        index: Which word of that it is, from 1.
+        start: Where it begins in the text.
+        end: Where it ends.
+
+    Example:
+        >>> fell = Doc.of([Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))])[0][1]
+        >>> fell.text, fell.start, fell.end, fell.relation, fell.head is None, [word.text for word in fell.children]
+        ('fell', 5, 9, 'root', True, ['Rain'])
+    """
+
+    sentence: "DocSentence" = field(repr=False)
+    index: int
+    start: int
+    end: int
+
+    def __repr__(self) -> str:
+        return f"Token({self.text!r}, {self.start}, {self.end})"
+
+    @property
+    def text(self) -> str:
+        """The word as the text spells it."""
+        return self.sentence.found.forms[self.index - 1]
+
+    @property
+    def lemma(self) -> str | None:
+        """Its lemma."""
+        return self._of(self.sentence.found.lemmas)
+
+    @property
+    def tag(self) -> str | None:
+        """Its part of speech, by the tags of the training data."""
+        return self._of(self.sentence.found.tags)
+
+    @property
+    def upos(self) -> str | None:
+        """Its universal part of speech."""
+        return self._of(self.sentence.found.upos)
+
+    @property
+    def head(self) -> "Token | None":
+        """Its syntactic head; `None` for the root, and where there is no tree."""
+        head = self._of(self.sentence.found.heads)
+        return self.sentence[head - 1] if head else None
+
+    @property
+    def relation(self) -> str | None:
+        """Its relation to its head."""
+        return self._of(self.sentence.found.relations)
+
+    @property
+    def children(self) -> "list[Token]":
+        """The words it is the head of."""
+        heads = self.sentence.found.heads or ()
+        return [self.sentence[k] for k, head in enumerate(heads) if head == self.index]
+
+    @property
+    def arguments(self) -> "list[tuple[str, Token]]":
+        """Its arguments in the graph, each with its role."""
+        graph = self.sentence.graph
+        arcs = () if graph is None else graph.arcs
+        return [(arc.role, self.sentence[arc.argument - 1]) for arc in arcs if arc.predicate == self.index]
+
+    def _of(self, values: Sequence[Any] | None) -> Any:
+        return None if values is None else values[self.index - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class DocSentence(Sequence[Token]):
+    """A sentence of a parsed text.
+
+    Attributes:
+        found: Its words with all that was found in them.
+        start: Where its first word begins in the text.
+        annotations: What the system gives, which knows how it is drawn.
+        class_names: What the classes are called, by their numbers.
+
+    Example:
+        >>> (sentence,) = Doc.of([Sentence(("Rain", "fell"), heads=(2, 0))])
+        >>> sentence.text, sentence.tree, len(sentence), sentence.graph is None
+        ('Rain fell', (2, 0), 2, True)
+    """
+
+    found: Sentence
+    start: int = 0
+    annotations: tuple[AbstractAnnotation, ...] | None = field(default=None, repr=False)
+    class_names: Mapping[int, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """Its words."""
+        made, place = [], self.start
+        for index, (form, space) in enumerate(zip(self.found.forms, _spaces(self.found), strict=True), 1):
+            made.append(Token(self, index, place, place + len(form)))
+            place += len(form) + len(space)
+        return tuple(made)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.tokens[place]
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Token]:
+        return iter(self.tokens)
+
+    @property
+    def text(self) -> str:
+        """What stands in the text, from its first word to its last."""
+        pieces = [part for pair in zip(self.found.forms, _spaces(self.found), strict=True) for part in pair]
+        return "".join(pieces[:-1])
+
+    @property
+    def end(self) -> int:
+        """Where its last word ends in the text."""
+        return self.tokens[-1].end if self.tokens else self.start
+
+    @property
+    def tree(self) -> tuple[int, ...] | None:
+        """The head of each word, counted from 1, 0 for the root."""
+        return self.found.heads
+
+    @property
+    def relations(self) -> tuple[str, ...] | None:
+        """The relation of each word to its head."""
+        return self.found.relations
+
+    @property
+    def graph(self) -> Graph | None:
+        """The semantic graph."""
+        return self.found.graph
+
+    @property
+    def label(self) -> str | None:
+        """The class of the sentence, by its name."""
+        label = self.found.label
+        return None if label is None else self.class_names.get(label, str(label))
+
+    def get(self, name: str) -> Any:
+        """Any annotation by its name."""
+        return self.found.get(name)
+
+    def _repr_html_(self) -> str:
+        from spigot.report.arcs import drawing, svg
+
+        picture = svg(drawing(self.found, annotations=self.annotations), standalone=True)
+        said = "" if self.label is None else f"<p>{self.label}</p>"
+        return f'<div style="overflow-x:auto">{picture}</div>{said}'
+
+
+@dataclass(frozen=True, eq=False)
+class Doc(Sequence[DocSentence]):
+    """A text, and what was found in it. It is the sequence of its sentences; in a notebook it is drawn.
+
+    Attributes:
+        text: The text.
+        sentences: Its sentences.
+
+    Example:
+        >>> doc = Doc.of([Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))])
+        >>> doc.text, [token.relation for sentence in doc for token in sentence]
+        ('Rain fell', ['nsubj', 'root'])
+        >>> print(doc.to_conllu().replace("\\t", " "))
+        # text = Rain fell
+        1 Rain _ _ _ _ 2 nsubj _ _
+        2 fell _ _ _ _ 0 root _ SpaceAfter=No
+        <BLANKLINE>
+        <BLANKLINE>
+    """
+
+    text: str
+    sentences: tuple[DocSentence, ...]
+
+    @classmethod
+    def of(
+        cls,
+        found: Sequence[Sentence],
+        annotations: Sequence[AbstractAnnotation] | None = None,
+        class_names: Mapping[int, str] | None = None,
+    ) -> "Doc":
+        """A document of sentences with what was found in them, in their order.
+
+        Args:
+            found: The sentences. Those that do not know their white space are written with single spaces.
+            annotations: What of it is to be drawn; the usual tree and graph if omitted.
+            class_names: What the classes are called, by their numbers.
+        """
+        some = None if annotations is None else tuple(annotations)
+        text, sentences = "", []
+        for place, sentence in enumerate(found):
+            if not isinstance(sentence.source, Spacing) and place:
+                text += " "
+            text += sentence.source.before if isinstance(sentence.source, Spacing) else ""
+            sentences.append(DocSentence(sentence, len(text), some, class_names or {}))
+            text += "".join(part for pair in zip(sentence.forms, _spaces(sentence), strict=True) for part in pair)
+        return cls(text, tuple(sentences))
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.sentences[place]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def __iter__(self) -> Iterator[DocSentence]:
+        return iter(self.sentences)
+
+    def __repr__(self) -> str:
+        shown = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
+        return f"Doc({shown!r}, {len(self)} sentence{'' if len(self) == 1 else 's'})"
+
+    @property
+    def tokens(self) -> list[Token]:
+        """The words of all sentences."""
+        return [token for sentence in self for token in sentence]
+
+    def to_conllu(self, *, graph: bool = False) -> str:
+        """As CoNLL-U: tags, lemmas, heads, relations, and the text and its white space.
+
+        Args:
+            graph: Whether to write the graph to the enhanced column.
+        """
+        some = (s.found if graph else s.found.put("graph", None) for s in self)
+        return self._written("conllu", [with_text(_spaced(sentence)) for sentence in some])
+
+    def to_sdp(self) -> str:
+        """As SDP: the graphs.
+
+        Raises:
+            ValueError: If there are none.
+        """
+        if any(sentence.graph is None for sentence in self):
+            raise ValueError("there are no graphs to write as SDP; use to_conllu or to_json.")
+        return self._written("sdp", [sentence.found for sentence in self])
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """As one JSON object: the text, and each sentence with its tokens, their places, and all that was found.
+
+        Args:
+            indent: How far to indent what is inside; all on one line if omitted.
+
+        Example:
+            >>> json.loads(Doc.of([Sentence(("Go",), heads=(0,))]).to_json())["sentences"][0]["tokens"][0]["end"]
+            2
+        """
+        return json.dumps(
+            {"text": self.text, "sentences": [_plain(s) for s in self]}, ensure_ascii=False, indent=indent
+        )
+
+    def to_networkx(self) -> "networkx.MultiDiGraph":
+        """As a graph of networkx: a node for each word, `(sentence, word)` from 1; edges by key `tree` and `graph`."""
+        from spigot.documents.exports import to_networkx
+
+        return to_networkx(self)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """As a table of pandas: a row for each word."""
+        from spigot.documents.exports import to_pandas
+
+        return to_pandas(self)
+
+    def to_spacy(self, vocab: "spacy.vocab.Vocab") -> "spacy.tokens.Doc":
+        """As a document of spaCy: words, tags, lemmas, heads, relations; graphs stand in `user_data["graphs"]`.
+
+        Args:
+            vocab: The vocabulary of the pipeline that it is for, e.g. `spacy.blank("en").vocab`.
+        """
+        from spigot.documents.exports import to_spacy
+
+        return to_spacy(self, vocab)
+
+    def _written(self, format: str, sentences: Sequence[Sentence]) -> str:
+        written, opens = "", True
+        for sentence in sentences:
+            text, layout = FORMATS[format].render(sentence, opens)
+            written, opens = written + text + layout.tail, False
+        return written if sentences else FORMATS[format].header
+
+    def _repr_html_(self) -> str:
+        return "".join(sentence._repr_html_() for sentence in self)
+
+
+def _spaces(sentence: Sentence) -> tuple[str, ...]:
+    """What follows each word: known, or a space between any two."""
+    source = sentence.source
+    return source.after if isinstance(source, Spacing) else (*((" ",) * (len(sentence) - 1)), *([""] * bool(sentence)))
+
+
+def _spaced(sentence: Sentence) -> Sentence:
+    known = isinstance(sentence.source, Spacing)
+    return sentence if known else replace(sentence, source=Spacing("", _spaces(sentence)))
+
+
+def _plain(sentence: DocSentence) -> dict[str, Any]:
+    found = sentence.found
+    names = ("lemma", "tag", "upos", "relation")
+    tokens = [
+        {
+            "text": token.text,
+            "start": token.start,
+            "end": token.end,
+            **{name: value for name in names if (value := getattr(token, name)) is not None},
+            **({} if found.heads is None else {"head": found.heads[token.index - 1]}),
+        }
+        for token in sentence
+    ]
+    plain: dict[str, Any] = {"text": sentence.text, "start": sentence.start, "end": sentence.end, "tokens": tokens}
+    if found.label is not None:
+        plain["label"] = sentence.label
+    if found.probabilities is not None:
+        plain["probabilities"] = list(found.probabilities)
+    graphs = {name: value for name, value in found.annotations.items() if isinstance(value, Graph)}
+    others = {name: value for name, value in found.annotations.items() if name not in (*_SAID, *graphs)}
+    plain.update({name: _graph(graph) for name, graph in graphs.items()})
+    return plain | others
+
+
+_SAID = ("heads", "relations", "label", "probabilities")
+
+
+def _graph(graph: Graph) -> dict[str, Any]:
+    def arc(one: Arc) -> dict[str, Any]:
+        return {"predicate": one.predicate, "argument": one.argument, "role": one.role}
+
+    return {"arcs": list(map(arc, graph.arcs)), "tops": list(graph.tops), "predicates": list(graph.predicates)}

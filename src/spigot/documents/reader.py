@@ -1,0 +1,174 @@
+"""A trained system as a function of text."""
+
+import itertools
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from spigot.annotations import AbstractAnnotation
+from spigot.data.text.foreign import Foreign
+from spigot.documents.document import Doc
+from spigot.encoders import Precision
+from spigot.models.parser import Parser
+from spigot.training import checkpoint
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextParser:
+    """A trained system that takes text: `nlp("The poet didn't sleep.")` is a `Doc`.
+
+    The text is cut into sentences and words in the manner of its training data, as `spigot parse` and the page do it.
+
+    Attributes:
+        parser: The system.
+        run: The folder it comes from; `None` if it comes from none.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> from spigot.data.sentence import Sentence
+        >>> from spigot.models import fresh
+        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))
+        >>> config = make_config({"stages": {"syntax": {"annotation": "trees", "labelled": True}}})
+        >>> nlp = TextParser(fresh(config, {"trees": [rain]}))
+        >>> doc = nlp("Rain fell. It didn't stop.")
+        >>> doc, [len(sentence) for sentence in doc], doc[1][2].text, doc[1][2].start
+        (Doc("Rain fell. It didn't stop.", 2 sentences), [3, 5], "n't", 17)
+        >>> [doc.text for doc in nlp.pipe(["Rain.", "", "Hail."])]
+        ['Rain.', '', 'Hail.']
+        >>> print(nlp.foreign(doc))
+        67 % of these words are new to this model (4 of 6): expect more errors than its scores promise.
+    """
+
+    parser: Parser
+    run: Path | None = None
+
+    def __call__(self, text: str, *, lines: bool = False, tokenised: bool = False) -> Doc:
+        """What the system finds in a text.
+
+        Args:
+            text: The text.
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
+        """
+        (doc,) = self._parsed([text], lines, tokenised)
+        return doc
+
+    def pipe(
+        self,
+        texts: Iterable[str],
+        *,
+        processes: int = 1,
+        batch: int = 64,
+        lines: bool = False,
+        tokenised: bool = False,
+    ) -> Iterator[Doc]:
+        """The documents of many texts, in their order, as soon as they are there.
+
+        Args:
+            texts: The texts; of any number, since only a few batches are held at a time.
+            processes: How many processes parse. Each loads the run for itself.
+            batch: How many texts are parsed together.
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
+
+        Raises:
+            ValueError: If there are to be several processes, and the system comes from no run folder.
+        """
+        if isinstance(texts, str):
+            raise TypeError("pipe takes many texts, and this is one; call the system with it, or put it in a list.")
+        if processes < 1 or batch < 1:
+            raise ValueError(f"processes is {processes} and batch is {batch}; both must be 1 or more.")
+        if processes == 1:
+            return self._stream(texts, batch, lines, tokenised)
+        if self.run is None:
+            raise ValueError("processes load the run folder, and this system comes from none; use processes=1.")
+        return self._shared(texts, processes, batch, lines, tokenised)
+
+    def foreign(self, doc: Doc) -> Foreign:
+        """How much of a document is new to the system."""
+        return self.parser.foreign(sentence.found for sentence in doc)
+
+    def __repr__(self) -> str:
+        where = "" if self.run is None else f", {str(self.run)!r}"
+        return f"TextParser({self.parser!r}{where})"
+
+    def _stream(self, texts: Iterable[str], batch: int, lines: bool, tokenised: bool) -> Iterator[Doc]:
+        texts = iter(texts)
+        while some := list(itertools.islice(texts, batch)):
+            yield from self._parsed(some, lines, tokenised)
+
+    def _shared(self, texts: Iterable[str], processes: int, batch: int, lines: bool, tokenised: bool) -> Iterator[Doc]:
+        threads = max(1, torch.get_num_threads() // processes)
+        context = multiprocessing.get_context("spawn")  # a copy of a process with threads may hang
+        start = str(self.run), str(self.parser.model.device), threads
+        texts, waiting = iter(texts), deque[Future[list[Doc]]]()
+        with ProcessPoolExecutor(processes, context, _begin, start) as pool:
+            while True:
+                while len(waiting) < 2 * processes and (some := list(itertools.islice(texts, batch))):
+                    waiting.append(pool.submit(_work, some, lines, tokenised))
+                if not waiting:
+                    return
+                yield from waiting.popleft().result()
+
+    def _parsed(self, texts: list[str], lines: bool, tokenised: bool) -> list[Doc]:
+        """Several texts at once: what they have in sentences goes through the system together."""
+        cut = self.parser.conventions.sentences
+        sentences = [list(cut(_checked(text), lines=lines, tokenised=tokenised)) for text in texts]
+        found = self.parser.parse_sentences([sentence for some in sentences for sentence in some])
+        annotations, names = self._annotations, self.parser.class_names
+        docs = []
+        for text, some in zip(texts, sentences, strict=True):
+            doc = Doc.of(list(itertools.islice(found, len(some))), annotations, names)
+            docs.append(doc if some else Doc(text, ()))
+        return docs
+
+    @property
+    def _annotations(self) -> list[AbstractAnnotation]:
+        given = self.parser.gives
+        return list({a.name: a for a in self.parser.model.annotations.values() if a.name in given}.values())
+
+
+def load(
+    run: str | os.PathLike[str],
+    *,
+    device: torch.device | str = "cpu",
+    precision: Precision = "float32",
+) -> TextParser:
+    """A trained system, ready for text.
+
+    Args:
+        run: The folder that `spigot train` made.
+        device: Where it is to compute.
+        precision: Of its states and scores; structures are found in at least single precision.
+
+    Example:
+        >>> load("nowhere")
+        Traceback (most recent call last):
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
+    """
+    return TextParser(checkpoint.load(run, device, precision=precision), Path(run))
+
+
+def _checked(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, not {type(text).__name__}; use parser.parse for sentences.")
+    return text
+
+
+_mine: list[TextParser] = []
+
+
+def _begin(run: str, device: str, threads: int) -> None:
+    """What a process does first."""
+    torch.set_num_threads(threads)
+    _mine[:] = [load(run, device=device)]
+
+
+def _work(texts: list[str], lines: bool, tokenised: bool) -> list[Doc]:
+    return _mine[0]._parsed(texts, lines, tokenised)

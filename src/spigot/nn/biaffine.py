@@ -1,0 +1,63 @@
+"""Scores of pairs of words as products of what each is as a head and as a dependent."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import leaky_relu
+
+from spigot.nn.noise import locked_dropout
+
+HEAD_STREAM, DEPENDENT_STREAM = 66, 67
+"""Of the random numbers of a sentence, those that decide about the two sides of a scorer."""
+
+
+class Biaffine(nn.Module):
+    r"""$s_{ij\ell} = h_i^\top W_\ell\, d_j + u_\ell^\top h_i + v_\ell^\top d_j + c_\ell$ for all pairs of words.
+
+    $h_i$ and $d_j$ are one hidden layer each over the states. Two products of matrices give all labels of all pairs, so
+    that nothing larger than the scores themselves is ever held: a perceptron for each pair would hold its hidden units.
+
+    Args:
+        inputs: Length of a state.
+        hidden: Units of each side.
+        outputs: How many scores a pair gets.
+        dropout: Share of the units of each side that is left out, one mask a sentence.
+        stream: Tells the random numbers of two scorers in one model apart.
+
+    Example:
+        >>> Biaffine(4, hidden=3, outputs=7)(torch.randn(2, 5, 4)).shape
+        torch.Size([2, 5, 5, 7])
+
+    References:
+        Dozat and Manning (2017), Deep biaffine attention for neural dependency parsing.
+    """
+
+    def __init__(self, inputs: int, hidden: int, outputs: int = 1, *, dropout: float = 0.0, stream: int = 0) -> None:
+        super().__init__()
+        self.head, self.dependent = nn.Linear(inputs, hidden), nn.Linear(inputs, hidden)
+        self.weight = nn.Parameter(torch.empty(hidden + 1, outputs, hidden + 1))
+        self.dropout, self.stream = dropout, 2 * stream
+        for side in (self.head, self.dependent):
+            nn.init.orthogonal_(side.weight)
+            nn.init.zeros_(side.bias)
+        bound = math.sqrt(3) / hidden
+        nn.init.uniform_(self.weight, -bound, bound)
+        with torch.no_grad():
+            self.weight[-1, :, -1] = 0
+
+    def forward(
+        self, states: Float[Tensor, "batch n d"], seeds: Int[Tensor, " batch"] | None = None
+    ) -> Float[Tensor, "batch n n k"]:
+        """Scores of all pairs (head, dependent); with seeds, one for each sentence, units are left out."""
+        heads = self._side(self.head, states, seeds, HEAD_STREAM)
+        dependents = self._side(self.dependent, states, seeds, DEPENDENT_STREAM)
+        batch, n, width = heads.shape
+        turned = (dependents @ self.weight.flatten(1)).view(batch, -1, width)  # a row for each dependent and label
+        return (heads @ turned.transpose(1, 2)).view(batch, n, n, -1)
+
+    def _side(self, layer: nn.Linear, states: Tensor, seeds: Tensor | None, stream: int) -> Tensor:
+        hidden = leaky_relu(layer(states), 0.1)
+        hidden = locked_dropout(hidden.transpose(0, 1), seeds, self.dropout, stream + self.stream).transpose(0, 1)
+        return torch.cat((hidden, hidden.new_ones(*hidden.shape[:-1], 1)), -1)
