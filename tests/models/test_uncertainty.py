@@ -12,6 +12,7 @@ from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import annotate
 from spigot.data.tagging.tagger import Tagger
 from spigot.models.uncertainty import head_entropy
+from spigot.nn.scorers import PairScorer
 from spigot.structures.trees import AbstractTrees
 from tests.parsing import batch_of, corpus, parser, sentences, syntax
 
@@ -46,7 +47,7 @@ def test_against_all_trees(trees, single_root):
         with torch.no_grad():
             scores, _ = stage.evidence(batch_of([sentence], system))
         shares: dict[tuple[int, int], float] = {}
-        for heads, z in all_trees(len(sentence), stage.structure):
+        for heads, z in all_trees(len(sentence), stage.trees):
             weight = math.exp(float((scores[0] * z).sum()))
             for word, head in enumerate(heads):
                 shares[word, head] = shares.get((word, head), 0.0) + weight
@@ -68,6 +69,7 @@ def test_a_sure_parser():
     """Large scores leave one tree; equal ones leave every head alike where any is possible."""
     system, chosen = parser("spigot", syntax__trees="nonprojective", syntax__single_root=False), sentences(5)
     stage = syntax(system)
+    assert isinstance(stage.scorer, PairScorer)
     with torch.no_grad():
         stage.scorer.out.weight.zero_()
         assert 0.5 < head_entropy(system, chosen) < math.log2(max(map(len, chosen)))

@@ -15,7 +15,7 @@ from tests.parsing import batch_of, corpus, of_lengths, parser, sentences, synta
 
 def syntactic(**overrides: Any) -> tuple[TreeStage, AbstractTrees]:
     model = syntax(parser(**overrides))
-    return model.double(), model.structure
+    return model.double(), model.trees
 
 
 WHOLE = parser()

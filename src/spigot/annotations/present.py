@@ -60,16 +60,17 @@ def further_judges(gold: Sequence[Sentence], *answers: Sequence[Sentence]) -> di
     """
     sides = (gold, *answers)
     labelled = Trees(relations=())
-    relations = {}
+    found: dict[str, Judge] = {}
     if all(s.get(name) is not None for side in sides for s in side for name in (labelled.name, *labelled.beside)):
-        relations = {labelled.measures[0].name: labelled.measures[0].counts}
-    return relations | {
+        found[labelled.measures[0].name] = labelled.measures[0].counts
+    others: dict[str, Judge] = {
         measure.name if kind.is_usual else f"{name} {measure.name}": measure.counts
         for name, kind in annotations_in(gold).items()
         if name not in ("heads", "graph", "label")
         and all(sentence.get(name) is not None for side in sides for sentence in side)
         for measure in kind.measures
     }
+    return found | others
 
 
 def nouns_in(sentences: Iterable[Sentence]) -> str:

@@ -130,8 +130,8 @@ class Trees(AbstractAnnotation):
 
     def decode_relations(self, z: Parts, lengths: Sequence[int]) -> list[tuple[str, ...]]:
         """The relations of the words to their heads, where trees are labelled."""
-        names: tuple[str, ...] = self.relations or ()
-        chosen = z.sum(-3).argmax(-1).tolist()
+        names = list[str](self.relations or ())
+        chosen: list[list[int]] = z.sum(-3).argmax(-1).tolist()
         return [tuple(names[k] for k in row[1 : length + 1]) for row, length in zip(chosen, lengths, strict=True)]
 
     def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> TreeScores:

@@ -51,7 +51,8 @@ def head_entropy(parser: Parser, sentences: Sequence[Sentence], *, tagged: bool 
     for _, batch in parser.batches([s for s in parser.read(sentences, tagged=tagged) if len(s)]):
         answer = parser.model.parse(batch)[syntax.name]
         assert answer.evidence is not None
-        marginals = syntax.trees.marginals(*syntax.arc_evidence(answer.evidence)).double()
+        arcs = syntax.arc_evidence(answer.evidence)
+        marginals = syntax.trees.marginals(arcs.scores, arcs.mask).double()
         # A probability may come out a rounding error above 1.
         bits += float(torch.special.entr(marginals.clamp(0, 1)).sum()) / math.log(2)
         words += int(batch.lengths.sum())

@@ -96,7 +96,7 @@ def head_alternatives(
     best_names = torch.zeros_like(listed) if named is None else named.gather(-2, listed)
     # One row a word.
     rows = [v.transpose(-1, -2).tolist() for v in (listed, *several, best_names, exists.gather(-2, listed))]
-    names: Sequence[str] = relations or ("",)
+    names = list[str](relations or ("",))
     return [
         tuple(
             tuple(
