@@ -32,8 +32,7 @@ class Names(dict[tuple, int]):
     """Variables by name, such as ("arc", head, modifier): a name that is new gets the next number."""
 
     def __missing__(self, name: tuple) -> int:
-        self[name] = number = len(self)
-        return number
+        return self.setdefault(name, len(self))
 
 
 def first_order(n: int) -> tuple[Names, list[AbstractFactor]]:
@@ -61,8 +60,7 @@ def second_order(n: int, states: int = LENGTHS.stop) -> tuple[Names, list[Abstra
 def head_automaton(names: Names, h: int, side: range, states: int) -> np.ndarray:
     """The parts of a chain that walks away from a head. Its state is the last child so far, state 0 if there is none.
 
-    At word m it enters the state of m, which is the arc, from that of s, which is the sibling part; or m is no child,
-    and it stays as it is. Nobody scores that: these variables only make the chain whole.
+    At word m it enters the state of m, the arc, from that of s, the sibling part; or it stays as it is, unscored.
     """
     parts = np.full((len(side), 1 + states, states), -1)
     for t, m in enumerate(side):
@@ -81,8 +79,7 @@ def holds(name: tuple, head: list[int]) -> bool:
     if kind in ("arc", "grandparent"):
         return all(head[m] == h for h, m in itertools.pairwise(words))
     h, s, m = words
-    latest = s in (h, *(k for k in range(len(head)) if head[k] == h))
-    latest &= all(head[k] != h for k in range(min(s, m) + 1, max(s, m)))
+    latest = (s == h or head[s] == h) and all(head[k] != h for k in range(min(s, m) + 1, max(s, m)))
     return latest and (head[m] == h) == (kind in ("sibling", "first"))
 
 
@@ -184,8 +181,7 @@ def compare(seed: int, sentences: int, epochs: int) -> list[float]:
     results = []
     for order in (1, 2):
         weights = train(Sentences(kinds[:sentences], grammar, order), epochs)
-        unseen = Sentences(kinds[sentences:], grammar, order)
-        results.append(evaluate(weights, unseen, f"seed {seed}, order {order}"))
+        results.append(evaluate(weights, Sentences(kinds[sentences:], grammar, order), f"seed {seed}, order {order}"))
     return results
 
 
@@ -195,8 +191,7 @@ def main() -> None:
     for name, default in (("seeds", 1), ("sentences", 50), ("epochs", 4)):
         parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args()
-    each = [compare(seed, options.sentences, options.epochs) for seed in range(options.seeds)]
-    first, second = np.mean(each, 0)
+    first, second = np.mean([compare(seed, options.sentences, options.epochs) for seed in range(options.seeds)], 0)
     print(f"heads right: {first:.1%} by arcs alone, {second:.1%} with grandparents and siblings")
 
 
