@@ -9,6 +9,8 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "examples"
 PLUGINS = ("own_task",)
 """Those that are no programs, but brought to the commands by `--plugin`; see tests/cli/test_plugins.py."""
+SMALLER = {"second_order": ("--sentences", "10", "--epochs", "2")}
+"""Less of what takes long."""
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem.removesuffix("_data") not in PLUGINS)
 
 
@@ -21,6 +23,7 @@ def test_there_are_examples() -> None:
         "own_estimator",
         "own_structure",
         "parser_in_a_network",
+        "second_order",
         "tagger",
         "zero_one_program",
     }
@@ -42,7 +45,7 @@ def run(*arguments: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path) -> None:
-    assert run(str(path)), "an example shows something"
+    assert run(str(path), *SMALLER.get(path.stem, ())), "an example shows something"
 
 
 @pytest.mark.slow

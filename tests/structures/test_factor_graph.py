@@ -250,6 +250,22 @@ def test_coloured_trees(structure: spigot.ProjectiveTrees) -> None:
     assert graph.violations(flat[:1])[0] or any((row == flat[0]).all() for row in allowed)
 
 
+def test_a_chain_follows_the_tree_whose_arcs_it_shares() -> None:
+    """Rounding settles the tree first: no search is needed for a member, however early the negotiation ends."""
+    arcs = torch.tensor([[-1, 0, 1, 2], [-1, -1, 3, 4], [-1, 5, -1, 6], [-1, 7, 8, -1]])
+    first, stays, both, other = 9, 10, 11, 12  # of words 2 and 3, which are children of word 1?
+    chain = torch.full((2, 3, 2), -1)
+    chain[0, 0], chain[1, 0] = torch.tensor([first, 3]), torch.tensor([13, 4])
+    chain[1, 1], chain[1, 2] = torch.tensor([stays, other]), torch.tensor([14, both])
+    graph = spigot.FactorGraph(
+        15, [Member(spigot.ProjectiveTrees(), arcs), Member(spigot.Chains(2), chain)], max_iterations=1
+    )
+    torch.manual_seed(0)
+    solution = graph.solve(torch.randn(50, 15, dtype=torch.float64))
+    assert graph.contains(solution.z).all()
+    assert not solution.nodes.any()
+
+
 def test_alignments_and_chains_as_factors() -> None:
     torch.manual_seed(4)
     cells = torch.arange(9).reshape(3, 3)

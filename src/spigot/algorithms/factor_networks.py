@@ -115,11 +115,17 @@ class Seats:
         there = (self.at >= 0) & _along(rows, self.at)
         to[self.slot[there]] = values.numpy()[there]
 
-    def spread(self, values: Tensor, to: Reals) -> None:
+    def spread(self, values: Tensor, to: NDArray[Any]) -> None:
         """Write values of variables where they belong, `(batch, parts)`."""
         there = self.at >= 0
         instance = np.broadcast_to(_along(self.instance, self.at), self.at.shape)[there]
         to[instance, self.at[there]] = values.numpy()[there]
+
+    def covered(self, shape: tuple[int, ...]) -> Flags:
+        """The variables, `(batch, parts)`, that a structure here has among its parts."""
+        found = np.zeros(shape, bool)
+        self.spread(torch.ones(self.at.shape, dtype=torch.bool), found)
+        return found
 
     def sums(self, values: Tensor, batch: int) -> Reals:
         """The sum of each row, added up by instance."""

@@ -249,10 +249,17 @@ def _judge(talks: Talks, terms: Terms, ring: Sequence[Seats], looked: Flags) -> 
 
 
 def rounded(talks: Talks, ring: Sequence[Seats]) -> Reals:
-    """A guess from the consensus: structures decode it, what is left goes to the nearer of 0 and 1."""
+    """A guess from the consensus: structures decode it, what is left goes to the nearer of 0 and 1.
+
+    Structures decode one kind after the other, and hold to what is fixed and to what those before have chosen: a chain
+    over some arcs of a tree follows the tree, wherever it can.
+    """
     z = np.where(talks.fixed >= 0, talks.fixed, talks.p > 0.5).astype(np.float64)
+    settled, most = talks.fixed >= 0, 1.0 + talks.network.parts  # more than all the rest is worth together
     for seats in ring:
-        seats.spread(seats.group.structure.argmax(seats.gather(talks.p), seats.mask), z)
+        wish = seats.gather(np.where(settled, most * (2 * z - 1), talks.p))
+        seats.spread(seats.group.structure.argmax(wish, seats.mask), z)
+        settled = settled | seats.covered(settled.shape)
     return talks.network.derived(z, talks.graph)
 
 
