@@ -9,7 +9,7 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "examples"
 PLUGINS = ("own_task",)
 """Those that are no programs, but brought to the commands by `--plugin`; see tests/cli/test_plugins.py."""
-SMALLER = {"second_order": ("--sentences", "10", "--epochs", "2")}
+SMALLER = {"second_order": ("--sentences", "4", "--epochs", "1")}
 """Less of what takes long."""
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem.removesuffix("_data") not in PLUGINS)
 

@@ -268,7 +268,15 @@ def test_kernels_can_be_switched_off() -> None:
     assert "SPIGOT_NATIVE=0" in said
 
 
-OF_VALUES = ("nothing_beats", "feasible_and_nearest", "equal", "covariance", "samples_follow", "best", "Spigot- and explain")
+OF_VALUES = (
+    "nothing_beats",
+    "feasible_and_nearest",
+    "equal",
+    "covariance",
+    "samples_follow",
+    "best",
+    "Spigot- and explain",
+)
 """Checks of the conformance suite that look at values."""
 
 
