@@ -127,7 +127,7 @@ def test_stages_share_an_encoder_by_name() -> None:
         (wired(stage="tree"), r"stages\.semantics reads 'tree', which is no stage before it; those are syntax\.$"),
         (wired(stage="semantics"), r"stages\.semantics reads 'semantics', which is no stage before it"),
         (wired(**{"as": "head"}), r"semantics\.reads\.0\.as: there is no reader 'head'; did you mean heads\?$"),
-        (wired(**{"as": {"name": "heads", "rounds": 2}}), r"0\.as: heads has no option 'rounds'; it has none\.$"),
+        (wired(**{"as": {"name": "heads", "rounds": 2}}), r"heads has no option 'rounds'; it has relation_dim\.$"),
         (wired(**{"as": 3}), r"reads\.0\.as: a reader is its name, or a table with its name and options, not 3\.$"),
         (wired(estimator="spigott"), r"reads\.0\.estimator: there is no estimator 'spigott'; did you mean spigot\?$"),
         (wired(estimator=3), r"reads\.0\.estimator: an estimator is its name, or a table .* not 3\.$"),

@@ -119,7 +119,7 @@ def test_every_field_has_a_name():
     for name, value in leaves(config):
         assert name in names or not isinstance(value, bool | int | float)
     for name, value in names.items():
-        if isinstance(value, bool | int | float):
+        if isinstance(value, bool | int | float) and ".reads." not in name:  # a wire is given whole
             # A default given again changes nothing.
             assert make_config({}, parse_overrides([f"--{name}", str(value).lower()])) == config, name
 

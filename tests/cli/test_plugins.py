@@ -187,7 +187,7 @@ raise SystemExit((first, cli.main(words)) != (1, 0))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
     assert done.returncode == 0, done.stderr
     assert "Focuses: 100 sentences, per cent" in done.stdout
-    known = "there are trees, graphs, label, tags, and those of plug-ins (--plugin)."
+    known = "there are trees, graphs, label, tags, formalisms, and those of plug-ins (--plugin)."
     assert done.stderr == f"spigot: {trained / 'config.toml'}: focus: there is no kind of annotation 'focus'; {known}\n"
 
 

@@ -134,7 +134,7 @@ def test_what_is_no_number_stops_the_training_with_the_last_state_kept(spoil, ti
 def test_interrupted_by_hand(tiny, tmp_path, monkeypatch, capsys):
     from spigot.training import run
 
-    def interrupted(config, out, device):
+    def interrupted(config, out, device, precision):
         raise KeyboardInterrupt
         yield
 
@@ -167,7 +167,10 @@ def test_failures(tiny, tmp_path, capsys):
     bad.write_text("[data\n")
     for words, message in (
         ([], "there is nothing to train; give a TOML file, a name such as synthetic, or --resume."),
-        (["no.toml"], "there is no configuration no.toml; give a TOML file, or one of dm, latent-sst, listops, "),
+        (
+            ["no.toml"],
+            "there is no configuration no.toml; give a TOML file, or one of dm, english, latent-sst, listops, ",
+        ),
         ([str(bad)], f"{bad} is not valid TOML"),
         ([str(tiny), "--estimator.eta", "none"], "spigot: --estimator.eta none: it should be a valid number"),
         ([str(tiny), "--estimator.eta", "-1"], "spigot: --estimator.eta -1: eta is -1.0; a step size must be"),

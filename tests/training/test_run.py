@@ -198,7 +198,7 @@ def test_what_diverges_leaves_the_last_good_state(data: Path, tmp_path: Path) ->
             if step.phase == "semantics" and step.dev is not None:
                 good = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
                 break
-        patch.setattr("spigot.stages.graphs.GraphStage._log_loss", lambda self, scored, *rest: scored.arcs * torch.nan)
+        patch.setattr("spigot.stages.graphs.graph_log_loss", lambda scored, *rest: scored.arcs * torch.nan)
         with pytest.raises(Diverged, match="loss is nan"):
             next(running)
     found = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]

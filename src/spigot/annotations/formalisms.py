@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import combinations
 from operator import add
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 import torch
@@ -131,7 +131,7 @@ class Formalisms(AbstractAnnotation):
             most: In how many graphs at most.
         """
         places: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for task, encoded in enumerate(self.encode(self.value(sentence), sentence)):
+        for task, encoded in enumerate(self.encode(self.value(sentence) or {}, sentence)):
             for head, argument, role in () if encoded is None else encoded[1].tolist():
                 places.setdefault((head, argument), []).append((task, role))
         for labels in places.values():
@@ -246,7 +246,8 @@ class Formalisms(AbstractAnnotation):
     def restored(cls, names: Mapping[str, Any]) -> "Formalisms":
         """The annotation that `names` came from."""
         joined = tuple(tuple((task, label) for task, label in labels) for labels in names["combinations"])
-        return cls(names["name"], tuple(Graphs.restored(task) for task in names["tasks"]), joined)
+        tasks = tuple(cast(Graphs, Graphs.restored(task)) for task in names["tasks"])
+        return cls(names["name"], tasks, joined)
 
     def _counts(self, gold: Iterable[Sentence], predicted: Iterable[Sentence], *, labelled: bool) -> Counts:
         gold, predicted = list(gold), list(predicted)

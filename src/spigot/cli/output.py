@@ -1,6 +1,6 @@
 """What `spigot predict` and `spigot parse` share: where answers go, which have a place there, how fast they came."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ def kept_fields(
     places: Mapping[str, Iterable[str] | None],
     *,
     graph: bool,
+    graphs: Sequence[str] = (),
     advice: tuple[str, str],
 ) -> list[str]:
     """Which answers of a system have a place in the output; at least one of them must.
@@ -49,6 +50,7 @@ def kept_fields(
         style: The format of the output.
         places: What each format has a place for; `None` if for everything.
         graph: Whether the enhanced column of CoNLL-U gets the graph.
+        graphs: Those that are written where there is a place for a graph, if they have names of their own.
         advice: What to do if none has: in general, and where --graph would make a place.
 
     Raises:
@@ -73,6 +75,7 @@ def kept_fields(
         raise ValueError(f"--graph is about the enhanced column of CoNLL-U, and {style} has none; leave it out.")
     everything = places[style] is None
     wanted = [*(places[style] or ()), *(["graph"] if graph else [])]
+    wanted = [name for one in wanted for name in (graphs if one == "graph" and graphs else (one,))]
     kept = [name for name in parser.gives if everything or name in wanted]
     if not kept:
         kind = kind_of(wanted[0])

@@ -11,7 +11,8 @@ import cyclopts
 
 from spigot.cli.answers import Enhanced
 from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device, use_threads
-from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
+from spigot.cli.graph_files import graph_fields, graph_targets
+from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
 from spigot.data.formats import FORMATS, guess
 from spigot.data.formats.files import require, written
 from spigot.data.sentence import Sentence
@@ -41,6 +42,7 @@ def parse(
     out: Annotated[Path, cyclopts.Parameter(name=("--out", "-o"), allow_leading_hyphen=True)] = STREAM,
     to: Style | None = None,
     graph: Enhanced = False,
+    field: str | None = None,
     one_per_line: Flag = False,
     tokenised: Flag = False,
     errors: Errors = "strict",
@@ -71,6 +73,9 @@ def parse(
         jsonl elsewhere.
     graph
         Write the graph to the enhanced column of CoNLL-U.
+    field
+        Which graph to write in SDP or to the enhanced column, if the system finds several; without it each goes to an
+        SDP file of its own: OUT.sdp, OUT.NAME.sdp.
     one_per_line
         Each line is a sentence.
     tokenised
@@ -93,7 +98,9 @@ def parse(
     if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
     advice = ("use --to jsonl", "use --to jsonl, or add --graph")
-    kept = kept_fields(parser, run, style, _PLACES, graph=graph, advice=advice)
+    graphs = graph_fields(parser, run, style, out, field, graph=graph)
+    kept = kept_fields(parser, run, style, _PLACES, graph=graph, graphs=graphs, advice=advice)
+    targets = graph_targets(parser, kept, graphs, out)
     if parser.misses_tags:
         say(f"{run} was trained on the tags of its files, and has no tagger for plain text, so it does without tags.")
 
@@ -104,20 +111,27 @@ def parse(
     reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
     words, number, foreign = 0, 0, Foreign()
     started = time.monotonic()
-    with use_threads(threads), _target(out, style) as put:
-        write = _writer(style, out, put, _annotations(parser, kept), parser.class_names)
+    with use_threads(threads), contextlib.ExitStack() as stack:
+        puts = [stack.enter_context(_target(path, style)) for path, _ in targets]
+        annotations = _annotations(parser, kept)
+        writers = [
+            (_writer(style, path, put, annotations, parser.class_names), shown)
+            for put, (path, shown) in zip(puts, targets, strict=True)
+        ]
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
         for batch in reader if quiet else progress(reader, "parsing"):
             foreign += parser.foreign(batch)
             for sentence in parser.parse_sentences(batch):
-                write(with_only(sentence, kept, parser.gives))
+                for write, shown in writers:
+                    write(shown(sentence))
                 words += len(sentence)
                 number += 1
             if out == STREAM:
                 sys.stdout.flush()
         if not number:
-            put(FORMATS[style].header if style != "text" else "")
+            for put in puts:
+                put(FORMATS[style].header if style != "text" else "")
     if foreign.is_notable:
         say(str(foreign))
     say_speed(parser, number, words, time.monotonic() - started - reader.waited)

@@ -3,7 +3,7 @@
 import itertools
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +22,9 @@ from spigot.cli.console import (
     torch_device,
     use_threads,
 )
-from spigot.cli.output import STREAM, check_names, kept_fields, say_speed, with_only
-from spigot.data.formats import FORMATS, guess, read, write
+from spigot.cli.graph_files import graph_fields, graph_targets
+from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
+from spigot.data.formats import FORMATS, guess, read, write_several
 from spigot.data.formats.files import Location, require
 from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
@@ -58,6 +59,7 @@ def predict(
         ),
     ] = None,
     graph: Enhanced = False,
+    field: str | None = None,
     threads: int | None = None,
     device: Device = "cpu",
     precision: Precision = "float32",
@@ -86,6 +88,9 @@ def predict(
         complete.
     graph
         Write the graph to the enhanced column of CoNLL-U.
+    field
+        Which graph to write in SDP or to the enhanced column, if the system finds several; without it each goes to an
+        SDP file of its own: OUT.sdp, OUT.NAME.sdp.
     threads
         How many threads torch may use; by default one for each core, up to four.
     skip_bad
@@ -99,7 +104,6 @@ def predict(
         require(file)
     given = _input_format(file, format)
     source: Location = sys.stdin.buffer if file == STREAM else file
-    target: Location = sys.stdout.buffer if out == STREAM else out
     if out != STREAM:
         check_target(out)
     parser = checkpoint.load(run, torch_device(device), precision=precision)
@@ -114,7 +118,12 @@ def predict(
         other = listed(places, "or")
         raise ValueError(f"the format {style} has no place for what {run} finds; choose another OUT, or --to {other}.")
     advice = ("write to a .jsonl file", "write to a .sdp file, or add --graph to a .conllu file")
-    kept = kept_fields(parser, run, style, places, graph=graph, advice=advice)
+    graphs = graph_fields(parser, run, style, out, field, graph=graph)
+    kept = kept_fields(parser, run, style, places, graph=graph, graphs=graphs, advice=advice)
+    targets: list[tuple[Location, Callable[[Sentence], Sentence]]] = [
+        (sys.stdout.buffer if out == STREAM else path, shown)
+        for path, shown in graph_targets(parser, kept, graphs, out)
+    ]
 
     words = 0
 
@@ -122,11 +131,11 @@ def predict(
         nonlocal words
         for sentence in parser.parse(itertools.chain(first, sentences)):
             words += len(sentence)
-            yield with_only(sentence, kept, parser.gives)
+            yield sentence
 
     started = time.monotonic()
     with use_threads(threads):
-        number = write(progress(found(), "parsing"), target, style)
+        number = write_several(progress(found(), "parsing"), targets, style)
     if out == STREAM:
         sys.stdout.flush()
     say_speed(parser, number, words, time.monotonic() - started)

@@ -64,6 +64,16 @@ def expanded(chosen: Table, forced: Any) -> Table:
         stages, system = _only(stages, only), ""
         values["task"] = ""  # of which these stages would be a part
     stages = multitask(stages, system)
+    if (
+        system
+        and system not in (*MULTITASK, *UNWIRED)
+        and multitask_name(stages)
+        and not any(map(_wires, stages.values()))
+    ):
+        raise Refused(
+            f"system = {system!r} says what stands on wires, and there are none; choose one of "
+            f"{', '.join((*UNWIRED, *MULTITASK))}, or let a stage read another"
+        )
     _wire(stages, system, values.pop("estimator", {}), forced)
     training = values.get("training", {})
     if training.get("pretrain") == "epochs":

@@ -40,11 +40,10 @@ class LowRank(nn.Module):
 
     def __init__(self, tasks: int, hidden: int, rank: int) -> None:
         super().__init__()
-        self.of_words, self.of_labels = (
-            nn.ModuleList(nn.Linear(hidden, rank, bias=False) for _ in range(tasks)) for _ in range(2)
-        )
-        for layer in (*self.of_words, *self.of_labels):
+        layers = [nn.Linear(hidden, rank, bias=False) for _ in range(2 * tasks)]
+        for layer in layers:
             nn.init.xavier_uniform_(layer.weight)
+        self.of_words, self.of_labels = nn.ModuleList(layers[:tasks]), nn.ModuleList(layers[tasks:])
 
     def words(self, hidden: Sequence[Float[Tensor, "pairs h"]]) -> list[Float[Tensor, "pairs r"]]:
         r"""$U_t\phi_t$ of the pairs of each task."""

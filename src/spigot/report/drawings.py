@@ -70,6 +70,7 @@ class Drawing:
         sides: What the arcs above and below are called; a name of its own is written beside them. Empty for a side of a
             drawing beneath another where there is nothing.
         beneath: A second drawing of the same words, for arcs that have no place in this one.
+        title: What the arcs above are called, where it has to be said since others of their kind are drawn too.
 
     Raises:
         ValueError: If an arc does not join two of the words, or there are not as many tags as words.
@@ -87,6 +88,7 @@ class Drawing:
     rows: tuple[tuple[DrawnMark, ...], ...] = ()
     sides: tuple[str, str] = (ABOVE, BELOW)
     beneath: "Drawing | None" = None
+    title: str = ""
 
     def __post_init__(self) -> None:
         count = len(self.words)
@@ -119,7 +121,8 @@ class Drawing:
     def captions(self) -> tuple[str, str]:
         """What is written beside the arcs above and below; nothing where it goes without saying."""
         above, below = self.sides
-        return "" if above in (ABOVE, "") else visible(above), "" if below in (BELOW, "") else visible(below)
+        upper, lower = self.title if above in (ABOVE, "") else above, "" if below == BELOW else below
+        return upper and visible(upper), lower and visible(lower)
 
 
 def caption(arc: DrawnArc) -> str:

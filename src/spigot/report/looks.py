@@ -85,8 +85,14 @@ def drawing(
             beneath=whole,
         )
     assert whole is not None
+    upper = [look.name for look in looks if look.has_arcs and look.above]
     # Tags that were found stand in a row that can be compared; those that came with the words in one that cannot.
-    return replace(whole, tags=() if "tags" in rows else sentence.tags or (), rows=tuple(rows.values()))
+    return replace(
+        whole,
+        tags=() if "tags" in rows else sentence.tags or (),
+        rows=tuple(rows.values()),
+        title=upper[0] if len(upper) > 1 else "",
+    )
 
 
 def sides(sentence: Sentence, annotations: "Sequence[AbstractAnnotation] | None" = None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -97,7 +98,19 @@ def text(drawing: Drawing, *, width: int | None = None, colour: bool = False) ->
         raise ValueError(f"width is {width}; it must be at least 1, or None for as wide as it gets.")
     if not drawing.words:
         return ""
-    return "\n\n".join(piece for layer in drawing.layers for piece in _layer(layer, width, colour))
+    return "\n\n".join(piece for layer in _upright(drawing) for piece in _layer(layer, width, colour))
+
+
+def _upright(drawing: Drawing) -> Iterator[Drawing]:
+    """The drawings one under the other; arcs below the words that have a name get a drawing of their own, under it."""
+    for layer in drawing.layers:
+        name = layer.captions[1]
+        if not name:
+            yield layer
+            continue
+        if layer.above or layer.small or layer.captions[0]:
+            yield replace(layer, below=(), sides=(layer.sides[0], ""), beneath=None)
+        yield Drawing(layer.words, above=layer.below, predicates=layer.predicates, sides=(layer.sides[1], ""))
 
 
 def _layer(drawing: Drawing, width: int | None, colour: bool) -> Iterator[str]:
@@ -116,8 +129,8 @@ def _layer(drawing: Drawing, width: int | None, colour: bool) -> Iterator[str]:
         drawn += [_texts(strings, styles, placed, piece) for strings, styles in texts]
         drawn += _arcs(below, placed.height[1], piece, below=True)
         lines = [_line(row, colour) for row in drawn]
-        upper, lower = ([f"{said}:"] if said else [] for said in drawing.captions)
-        yield "\n".join((*upper, *lines, *lower))
+        said = drawing.captions[0]
+        yield "\n".join((f"{said}:", *lines) if said else lines)
 
 
 def _drawn(arcs: Sequence[DrawnArc], lines: Sequence[Line]) -> list[_Drawn]:

@@ -1,8 +1,10 @@
 """Reading and writing sentences, whatever the file: the format by name, gzip or not, path or stream."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import tee, zip_longest
 from typing import BinaryIO, TextIO, cast
 
 from spigot.data.formats import conll, json_lines, lines, sdp, sst
@@ -23,7 +25,7 @@ from spigot.data.formats.files import (
 )
 from spigot.data.sentence import Sentence
 
-__all__ = ["FORMATS", "Format", "FormatError", "guess", "read", "write"]
+__all__ = ["FORMATS", "Format", "FormatError", "guess", "read", "write", "write_several"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,41 @@ def write(sentences: Iterable[Sentence], path: Location, format: str | None = No
     return _write(sentences, found, path)
 
 
+def write_several(
+    sentences: Iterable[Sentence], targets: Sequence[tuple[Location, Callable[[Sentence], Sentence]]], format: str
+) -> int:
+    """Writes sentences to several places at once, each with something else of them; they may be of any number.
+
+    Args:
+        sentences: What to write.
+        targets: Each file or open stream, as `write` takes them, with what makes of a sentence the one to write there.
+        format: A key of `FORMATS`.
+
+    Returns:
+        How many sentences were written.
+
+    Example:
+        >>> import io
+        >>> one, other = io.StringIO(), io.StringIO()
+        >>> write_several([Sentence(("Go",))], [(one, lambda s: s), (other, lambda s: s.put("heads", (0,)))], "jsonl")
+        1
+        >>> one.getvalue(), other.getvalue()
+        ('{"forms": ["Go"]}\\n', '{"forms": ["Go"], "heads": [0]}\\n')
+    """
+    with ExitStack() as stack:
+        writers = []
+        for (place, change), copy in zip(targets, tee(sentences, len(targets)), strict=True):
+            file = stack.enter_context(written(place)) if isinstance(place, str | os.PathLike) else place
+            writers.append(_writing(map(change, copy), _find(format, place), file))
+        return sum(1 for _ in zip_longest(*writers))
+
+
 def _write(sentences: Iterable[Sentence], format: Format, stream: Stream) -> int:
+    return sum(1 for _ in _writing(sentences, format, stream))
+
+
+def _writing(sentences: Iterable[Sentence], format: Format, stream: Stream) -> Iterator[Sentence]:
+    """The sentences, each as soon as it has been written."""
     text_stream = is_text(stream)
 
     def put(text: str) -> None:
@@ -210,5 +246,5 @@ def _write(sentences: Iterable[Sentence], format: Format, stream: Stream) -> int
         newline, tail = layout.newline, layout.tail
         put(lead + (text if newline == "\n" else text.replace("\n", newline)))
         count += 1
+        yield sentence
     put(tail if count else format.header)
-    return count
