@@ -213,7 +213,7 @@ def test_predict_reads_as_it_goes(trained, trees, tmp_path, monkeypatch):
     read_so_far, held = [0], []
     from spigot.cli import predict as command
 
-    honest_read, honest_write = command.read, command.write
+    honest_read, honest_write = command.read, command.write_several
 
     def counting(*arguments, **options):
         for sentence in honest_read(*arguments, **options):
@@ -229,7 +229,7 @@ def test_predict_reads_as_it_goes(trained, trees, tmp_path, monkeypatch):
         return honest_write(passed(), *arguments)
 
     monkeypatch.setattr(command, "read", counting)
-    monkeypatch.setattr(command, "write", watching)
+    monkeypatch.setattr(command, "write_several", watching)
     assert run("predict", trained, trees, "-o", tmp_path / "out.conllu", "--threads", "1") == 0
     assert read_so_far[0] == 12
     assert max(held) <= 3
