@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from spigot.config import load_config, shipped_configs, systems
+from spigot.config.presets import MULTITASK
 from spigot.data.formats import FORMATS, guess
+from spigot.interface import ESTIMATORS
 from spigot.stages.graphs import GraphSettings
 from spigot.training.loop import phases
 
@@ -50,7 +52,8 @@ def test_each_stands_for_every_system_of_its_task(path, system):
             load_config(path, overrides)
     else:
         chosen = load_config(path, overrides)
-        assert chosen.system == system
+        # Without wires there is nothing for an estimator to do, and several graphs are named after how they are found.
+        assert chosen.system == (config.system if config.system in MULTITASK and system in ESTIMATORS else system)
         assert {wire.estimator.name for _, wire in chosen.wires} <= {system}
 
 
