@@ -25,6 +25,7 @@ class Member(PlainFactor):
         A tree over two words, of which the first may not be the root's.
 
         >>> import spigot, torch
+        >>> from spigot.factors import Budget
         >>> arcs = torch.tensor([[-1, 0, 1], [-1, -1, 2], [-1, 3, -1]])      # arcs[head, modifier]
         >>> tree = Member(spigot.ProjectiveTrees(), arcs)
         >>> graph = spigot.FactorGraph(4, [tree, Budget([0], most=0)])

@@ -58,7 +58,10 @@ def check_judged(config: Config, corpus: Corpus, system: System) -> None:
         return
     stage, data = system.stages[config.end], config.data_of(config.end)
     files, split = config.data.sets[data], corpus[data]
-    parts = [(files.dev, split.dev), *((files.tests[name], some) for name, some in split.tests.items())]
+    sides = tuple(files.join.values()) or (files,)  # of several files that are joined, the first may be to blame
+    parts = [(next(side.dev for side in sides), split.dev)]
+    for name, some in split.tests.items():
+        parts.append((next((side.tests[name] for side in sides if name in side.tests), ""), some))
     for file, sentences in parts:
         strange = _strange(stage, sentences)
         if strange is not None:
