@@ -1,5 +1,6 @@
 """What is missing or strange in the data is said before training."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,26 @@ def test_a_tagger_learns_from_files_only() -> None:
     data = Corpus({"trees": Split(GOOD)}, tagger=Tagger.train([replace(s, tags=("X",) * len(s)) for s in GOOD]))
     with pytest.raises(ValueError, match=r"stages\.pos learns the tags of the files; set data\.tags = 'columns'"):
         build(make_config({"stages": {"pos": {"annotation": "tags"}}}), data)
+
+
+def test_joined_files_are_judged_by_their_tests(tmp_path: Path) -> None:
+    """A run from two files of the same sentences, to its test scores."""
+    some = [sentence for sentence in sentences(8) if sentence.graph is not None]
+    for name in ("train", "dev", "id"):
+        for graphs in ("dm", "psd"):
+            write(some, tmp_path / f"{name}.{graphs}.sdp")
+    joined = {
+        graphs: {"train": [f"train.{graphs}.sdp"], "dev": f"dev.{graphs}.sdp", "tests": {"id": f"id.{graphs}.sdp"}}
+        for graphs in ("dm", "psd")
+    }
+    small = {"encoder": {"hidden": 4, "word_dim": 4, "lemma_dim": 0, "tag_dim": 0}, "mlp": 4, "rank": 4, "minimum": 1}
+    stage = {"annotation": "formalisms", "graphs": ["dm", "psd"], "pruning": {"learned": False}, "loss": "log", **small}
+    config = make_config(
+        {
+            "data": {"root": str(tmp_path), "tags": "columns", "graphs": {"join": joined}},
+            "stages": {"semantics": stage},
+            "training": {"epochs": 1},
+        }
+    )
+    assert list(train(config, tmp_path / "run"))
+    assert {"id", "id psd", "id micro"} <= set(json.loads((tmp_path / "run" / "scores.json").read_bytes()))
