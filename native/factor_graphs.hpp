@@ -278,7 +278,7 @@ private:
         return true;
     }
 
-    static constexpr double kStill = 1e-11;
+    static constexpr double kStill = 1e-14;
 
     const FactorTables& t_;
     const FactorSettings& settings_;

@@ -216,7 +216,9 @@ def demanded(mask: Tensor) -> Tensor:
 def joint_mask(generator: Generator) -> Tensor:
     """Two kinds of graphs over one word, with one label and with two, and a part across them."""
     kinds = [graph_mask(generator, 2, labels) for labels in (1, 2)]
-    return torch.cat((*kinds, coin(generator, 2, 2, 1, p=0.85)), -1)
+    across = coin(generator, 2, 2, 1, p=0.85)
+    across[:, 0] = across[range(2), range(2)] = False
+    return torch.cat((*kinds, across), -1)
 
 
 def joint_graphs(mask: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ BLOCKS = {
     "ConstituencyTrees": "SpanSimplex",
     "Trees": "HeadSimplex",
     "Chains": "ChainSimplex",
-    "Graphs": "ArcLabel",
+    "SemanticGraphs": "ArcLabel",
     "Alignments": "DiagonalSimplex",
 }
 every_case = pytest.mark.parametrize("case", STRUCTURES, ids=str)

@@ -1,7 +1,7 @@
 """Factor graphs as negotiations see them: the table of factors, and the structures that stand in as factors."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,12 +39,15 @@ class Network:
         table: All factors.
         outside: Those that are structures, by structure.
         parts: How many variables a graph has, at most.
+        degree: How many factors know each variable, `(graphs, parts)`.
+        key: What tells two networks apart.
     """
 
     table: FactorTable
     outside: tuple[Outside, ...]
     parts: int
     degree: Indices = field(init=False)
+    key: tuple[object, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         table = self.table
@@ -52,6 +55,9 @@ class Network:
         degree = np.zeros((table.graphs, self.parts), np.int64)
         np.add.at(degree, (owner, table.variable), 1)
         object.__setattr__(self, "degree", degree)
+        arrays = tuple(getattr(table, column.name).tobytes() for column in fields(table))
+        outside = tuple((group.structure, group.factor.tobytes(), group.at.tobytes()) for group in self.outside)
+        object.__setattr__(self, "key", (self.parts, arrays, outside))
 
     def derived(self, z: Reals, graph: Indices) -> Reals:
         """0/1 vectors, `(batch, parts)`, in which whatever a factor defines follows from the rest."""

@@ -5,8 +5,7 @@ deterministic role goes to at most one argument. A part across kinds is on exact
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,24 +34,30 @@ class JointLayout:
     arcs: tuple[tuple[int, ...], ...]
     labelled: tuple[tuple[tuple[int, int], ...], ...]
 
-    @cached_property
-    def first(self) -> tuple[int, ...]:
-        """The channel with the arcs of each kind; and behind the last, where parts across kinds begin."""
-        return tuple(np.cumsum([0, *(1 + count for count in self.labels)]).tolist())
+    first: tuple[int, ...] = field(init=False, compare=False)
+    """The channel with the arcs of each kind; and behind the last, where parts across kinds begin."""
+
+    members: tuple[tuple[int, ...], ...] = field(init=False, compare=False)
+    """The channels that each part across kinds joins."""
+
+    def __post_init__(self) -> None:
+        first = tuple(np.cumsum([0, *(1 + count for count in self.labels)]).tolist())
+        of_arcs = [tuple(first[kind] for kind in kinds) for kinds in self.arcs]
+        of_labels = [tuple(first[kind] + 1 + label for kind, label in labels) for labels in self.labelled]
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "members", (*of_arcs, *of_labels))
 
     @property
     def channels(self) -> int:
         """How many there are."""
-        return self.first[-1] + len(self.arcs) + len(self.labelled)
+        return self.first[-1] + len(self.members)
 
-    @cached_property
+    @property
     def joined(self) -> Indices:
-        """The channels that each part across kinds joins, `(parts, most)`, -1 where there are fewer."""
-        of_arcs = [[self.first[kind] for kind in kinds] for kinds in self.arcs]
-        of_labels = [[self.first[kind] + 1 + label for kind, label in labels] for labels in self.labelled]
-        rows = [*of_arcs, *of_labels]
-        width = max((len(row) for row in rows), default=0)
-        return np.array([row + [-1] * (width - len(row)) for row in rows], np.int64).reshape(len(rows), width)
+        """The same as `members` as an array, `(parts, most)`, -1 where there are fewer."""
+        width = max(map(len, self.members), default=0)
+        rows = [[*row, *[-1] * (width - len(row))] for row in self.members]
+        return np.array(rows, np.int64).reshape(len(rows), width)
 
     def channel_in(self, kind: int) -> Indices:
         """For each part across kinds, the channel of one kind that it joins, counted from the first of that kind; -1
@@ -73,13 +78,17 @@ class JointLayout:
 
     def follows(self, own: Tensor) -> Tensor:
         """For parts across kinds, whether all that they join is on, given the channels of all kinds."""
-        if not len(self.joined):
-            return own[..., :0] != 0
-        members = torch.from_numpy(np.maximum(self.joined, 0)).to(own.device)
-        needed = torch.from_numpy(self.joined >= 0).to(own.device)
-        on = own[..., members.flatten()].unflatten(-1, tuple(members.shape)) != 0
-        off_diagonal = ~torch.eye(own.shape[-2], dtype=torch.bool, device=own.device)[..., None]
-        return (on | ~needed).all(-1) & off_diagonal
+        on = own != 0
+        if not self.members:
+            return on[..., :0]
+        width = max(map(len, self.members))
+        each = [
+            [row[min(k, len(row) - 1)] for row in self.members] for k in range(width)
+        ]  # the last of a short row again
+        together = on[..., each[0]]
+        for channels in each[1:]:
+            together = together & on[..., channels]
+        return together & ~torch.eye(own.shape[-2], dtype=torch.bool, device=own.device).unsqueeze(-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +162,7 @@ def _rows(layout: JointLayout, named: NDArray[Any]) -> Iterator[Rows]:
         roles = named[..., [low + 1 + role for role in layout.deterministic[kind]]]
         b, i, role = np.nonzero((roles >= 0).sum(2) > 1)
         yield Rows(FactorKind.AT_MOST_ONE, roles[b, i, :, role], b)
-    if len(layout.joined):
+    if layout.members:
         b, i, j, which = np.nonzero(named[..., layout.first[-1] :] >= 0)
         members = layout.joined[which]
         inputs = np.where(members >= 0, named[b[:, None], i[:, None], j[:, None], np.maximum(members, 0)], -1)

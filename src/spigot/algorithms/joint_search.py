@@ -128,7 +128,7 @@ class _Across:
 
     def with_parts(self, kinds: Sequence[Tensor]) -> Tensor:
         """Graphs of all kinds with the parts across them."""
-        shape = (*kinds[0].shape[:-1], len(self.layout.joined))
+        shape = (*kinds[0].shape[:-1], len(self.layout.members))
         z = kinds[0].new_zeros(shape).flatten(0, -2)
         z[self.pair, self.which] = self.on(kinds).to(z)
         return torch.cat((*kinds, z.reshape(shape)), -1)

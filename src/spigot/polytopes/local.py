@@ -16,7 +16,7 @@ from spigot.checks import check_parts, contradiction_error, instance_name
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 
-PROJECTING = Terms(quadratic=1.0, tolerance=1e-11, max_iterations=10_000, rho=1.0)
+PROJECTING = Terms(quadratic=1.0, tolerance=1e-13, max_iterations=10_000, rho=1.0)
 
 
 @final
@@ -54,6 +54,15 @@ class LocalPolytope(AbstractPolytope):
         where = {"network": self.network, "graphs": self.graphs}
         object.__setattr__(self, "_projector", HostFunction(partial(_project, **where), 1, "point"))
         object.__setattr__(self, "_derivative", HostFunction(partial(_pull, **where), 1, "point"))
+
+    def _key(self) -> tuple[object, ...]:
+        return self.network.key, None if self.graphs is None else self.graphs.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalPolytope) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"LocalPolytope({len(self.network.table.kind)} factors, {self.network.parts} parts)"

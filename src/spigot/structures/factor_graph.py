@@ -75,6 +75,7 @@ class AbstractFactorGraph(AbstractStructure):
     tolerance: float = field(default=1e-3, kw_only=True)
     max_nodes: int = field(default=10_000, kw_only=True)
     _network: Network = field(init=False)
+    _polytope: LocalPolytope = field(init=False)
     _solver: HostFunction = field(init=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +85,18 @@ class AbstractFactorGraph(AbstractStructure):
         if not self.tolerance > 0:
             raise ValueError(f"tolerance is {self.tolerance}; it must be positive.")
         object.__setattr__(self, "_network", self._make_network())
+        object.__setattr__(self, "_polytope", LocalPolytope(self._network, self._graphs))
         object.__setattr__(self, "_solver", HostFunction(partial(_argmax, **self._how), 1))
+
+    def _key(self) -> tuple[object, ...]:
+        """What tells two of them apart: the factors, and how hard one looks."""
+        return type(self), self._polytope, self.exact, self.max_iterations, self.tolerance, self.max_nodes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractFactorGraph) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     @abc.abstractmethod
     def _make_network(self) -> Network:
@@ -164,7 +176,7 @@ class AbstractFactorGraph(AbstractStructure):
     @property
     def relaxation(self) -> LocalPolytope:
         """The local polytope."""
-        return LocalPolytope(self._network, self._graphs)
+        return self._polytope
 
     def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
         mask = check_parts(parts, mask, 1, what)

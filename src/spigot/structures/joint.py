@@ -67,6 +67,7 @@ class JointGraphs(AbstractStructure):
     arcs: tuple[tuple[int, ...], ...] = ()
     labelled: tuple[tuple[tuple[int, int], ...], ...] = ()
     max_iterations: int = 500
+    _polytope: JointPolytope = field(init=False, compare=False, repr=False)
     _solver: HostFunction = field(init=False, compare=False, repr=False)
 
     event_ndim: ClassVar[int] = 3
@@ -89,6 +90,11 @@ class JointGraphs(AbstractStructure):
                         f"a part across kinds joins label {label} of kind {kind}, whose labels go from 0 to "
                         f"{self.tasks[kind].labels - 1}."
                     )
+        labels = tuple(task.labels for task in self.tasks)
+        deterministic = tuple(task.deterministic for task in self.tasks)
+        object.__setattr__(
+            self, "_polytope", JointPolytope(JointLayout(labels, deterministic, self.arcs, self.labelled))
+        )
         object.__setattr__(self, "_solver", HostFunction(partial(_argmax, **self._how), 3))
 
     @property
@@ -99,12 +105,11 @@ class JointGraphs(AbstractStructure):
     @property
     def layout(self) -> JointLayout:
         """Which channels are what."""
-        labels = tuple(task.labels for task in self.tasks)
-        return JointLayout(labels, tuple(task.deterministic for task in self.tasks), self.arcs, self.labelled)
+        return self._polytope.layout
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         mask = self._check(scores, mask)
-        if not self.layout.joined.size:
+        if not self.layout.members:
             kinds, across = self.layout.split(scores)
             masks, _ = self.layout.split(mask)
             each = zip(self.tasks, kinds, masks, strict=True)
@@ -147,7 +152,7 @@ class JointGraphs(AbstractStructure):
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         n = padded_size(lengths, size)
         own = [task.mask(lengths, n) for task in self.tasks]
-        shape = (*lengths.shape, n, n, len(self.layout.joined))
+        shape = (*lengths.shape, n, n, len(self.layout.members))
         across = torch.ones(shape, dtype=torch.bool, device=lengths.device)
         return self.layout.existing(torch.cat((*own, across), -1))
 
@@ -158,15 +163,15 @@ class JointGraphs(AbstractStructure):
     @property
     def relaxation(self) -> JointPolytope:
         """The local polytope of the factor graph, deterministic roles among its factors."""
-        return JointPolytope(self.layout)
+        return self._polytope
 
     def pack(self, parts: Sequence[Tensor], crossed: Tensor) -> Tensor:
         """One tensor of parts from one for each kind and one for the parts across; scores, masks and z alike."""
         wanted = [1 + task.labels for task in self.tasks]
-        if [part.shape[-1] for part in parts] != wanted or crossed.shape[-1] != len(self.layout.joined):
+        if [part.shape[-1] for part in parts] != wanted or crossed.shape[-1] != len(self.layout.members):
             found = [tuple(part.shape) for part in (*parts, crossed)]
             raise ValueError(
-                f"the parts have shapes {found}; their last axes must be {wanted}, and {len(self.layout.joined)} for "
+                f"the parts have shapes {found}; their last axes must be {wanted}, and {len(self.layout.members)} for "
                 "those across."
             )
         return torch.cat((*parts, crossed), -1)
