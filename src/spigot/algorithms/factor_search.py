@@ -20,8 +20,9 @@ Fixed = NDArray[np.int8]
 _SURE = 1e-2
 """How far from 0 and 1 a variable of the relaxation counts as undecided."""
 
-_TRIES = 64
-"""How many undecided variables are tried, one after another."""
+_TRIES, _EFFORT = 64, 20_000
+"""How many undecided variables are tried, one after another; and how many entries of factors are looked at for that, as
+every try looks at the whole graph."""
 
 GAP = 1e-6
 """How close a member must come to the bound to be the best: scores scaled to at most 1, and times a larger value."""
@@ -132,8 +133,9 @@ def _greedy(talks: Talks) -> None:
     """Switch on what the relaxation of one instance is in two minds about, the best first, where that is a member."""
     p, scores, report = talks.p[0], talks.scores[0], talks.report[0]
     tried = np.flatnonzero((p > _SURE) & (p < 1 - _SURE) & (talks.fixed[0] < 0) & (scores > 0))
+    tried = tried[np.argsort(-scores[tried])][: min(_TRIES, _EFFORT // max(1, len(talks.q)))]
     ring = _seats(talks) if len(tried) else []
-    for variable in tried[np.argsort(-scores[tried])][:_TRIES]:
+    for variable in tried:
         z = talks.z.copy()
         z[0, variable] = 1.0
         z = talks.network.derived(z, talks.graph)

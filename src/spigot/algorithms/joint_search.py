@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spigot.algorithms.factor_search import GAP
-from spigot.algorithms.factor_tables import Flags, Indices, Reals
+from spigot.algorithms.factor_search import GAP, Found
 from spigot.algorithms.joint_networks import JointLayout, JointNetwork
 from spigot.algorithms.negotiation import Column, Status, Talks, Terms, negotiate
 
@@ -18,22 +17,9 @@ _ROUNDS = 20
 """How often each kind of graph is decoded anew, at most, given the others."""
 
 
-@dataclass
-class JointFound:
-    """Graphs, `(batch, n, n, channels)`, and what is known about them; as `FactorSolution`."""
-
-    z: Reals
-    relaxed: Reals
-    value: Reals
-    bound: Reals
-    integral: Flags
-    optimal: Flags
-    iterations: Indices
-
-
 def best_joint_graphs(
     layout: JointLayout, scores: Tensor, exists: Tensor, decode: Sequence[Decode], terms: Terms
-) -> JointFound:
+) -> Found:
     """The best graphs of each sentence, or good ones.
 
     Args:
@@ -67,7 +53,8 @@ def best_joint_graphs(
     bound = np.where(np.isfinite(talks[Column.BOUND]), talks[Column.BOUND] * scale, value)
     optimal = proven | (bound - value <= GAP * np.maximum(scale, abs(value)))
     iterations = talks[Column.ITERATIONS].astype(np.int64)
-    return JointFound(z, relaxed, value, np.maximum(bound, value), integral, optimal, iterations)
+    everywhere, nowhere = np.ones_like(proven), np.zeros_like(iterations)
+    return Found(z, relaxed, value, np.maximum(bound, value), integral, optimal, everywhere, iterations, nowhere)
 
 
 def _improved(layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tensor, decode: Sequence[Decode]) -> Tensor:

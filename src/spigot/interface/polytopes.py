@@ -69,12 +69,17 @@ class AbstractPolytope(Bordered, abc.ABC):
     def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
         """The derivative of the projection at a point, which is symmetric, applied to a gradient.
 
+        By autograd, where the projection has a gradient; a polytope that knows better does.
+
         Args:
             point: Where the projection was from.
             grad: The gradient with respect to the projection.
             mask: Parts that exist.
         """
-        raise NotImplementedError(f"{self} does not know the derivative of its projection; use ConvexHull.")
+        with torch.enable_grad():
+            leaf = point.detach().requires_grad_()
+            (pulled,) = torch.autograd.grad(self.project(leaf, mask), leaf, grad)
+        return pulled
 
     def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values | None:
         """The duality gap of a projection: how much the squared distance could still shrink, at most.

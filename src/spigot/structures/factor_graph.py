@@ -249,6 +249,8 @@ class FactorGraph(AbstractFactorGraph):
     factors: Sequence[AbstractFactor] = ()
 
     def __post_init__(self) -> None:
+        if self.parts < 0:
+            raise ValueError(f"parts is {self.parts}; it counts variables and cannot be negative.")
         object.__setattr__(self, "factors", tuple(self.factors))
         super().__post_init__()
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, final
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from spigot.algorithms.factor_search import Found
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.joint_networks import JointLayout
-from spigot.algorithms.joint_search import JointFound, best_joint_graphs
+from spigot.algorithms.joint_search import best_joint_graphs
 from spigot.algorithms.negotiation import Terms
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import check_parts
@@ -128,7 +128,7 @@ class JointGraphs(AbstractStructure):
         found = _find(scores, mask, **self._how)
         batch = scores.shape[:-3]
         real = [torch.from_numpy(values).to(scores) for values in (found.z, found.relaxed, found.value, found.bound)]
-        other = (found.integral, found.optimal, found.iterations, np.zeros_like(found.iterations))
+        other = (found.integral, found.optimal, found.iterations, found.nodes)
         flags = [torch.from_numpy(values).to(scores.device) for values in other]
         shaped = [real[0].reshape(scores.shape), real[1].reshape(scores.shape), *(x.reshape(batch) for x in real[2:])]
         return FactorSolution(*shaped, *(x.reshape(batch) for x in flags))
@@ -195,7 +195,7 @@ class JointGraphs(AbstractStructure):
 
 def _find(
     scores: Tensor, mask: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
-) -> JointFound:
+) -> Found:
     flat = scores.detach().cpu().reshape(scores.shape[:-3].numel(), *scores.shape[-3:])
     exists = layout.existing(mask.cpu().reshape(flat.shape) & ~flat.isneginf())
     refuse_infinite(flat.isposinf() & exists, 3, "scores")
