@@ -57,6 +57,20 @@ class Biaffine(nn.Module):
         turned = (dependents @ self.weight.flatten(1)).view(batch, -1, width)  # a row for each dependent and label
         return (heads @ turned.transpose(1, 2)).view(batch, n, n, -1)
 
+    def at(
+        self,
+        states: Float[Tensor, "batch n d"],
+        pairs: Int[Tensor, "pairs 3"],
+        seeds: Int[Tensor, " batch"] | None = None,
+    ) -> Float[Tensor, "pairs k"]:
+        """Scores of the pairs listed as (sentence, i, j), with units left out if there are seeds.
+
+        All pairs are scored, as products for all cost less than the looking up of some.
+        """
+        size = states.shape[1]
+        sentence, head, dependent = pairs.unbind(-1)
+        return self(states, seeds).flatten(0, 2).index_select(0, (sentence * size + head) * size + dependent)
+
     def _side(self, layer: nn.Linear, states: Tensor, seeds: Tensor | None, stream: int) -> Tensor:
         hidden = leaky_relu(layer(states), 0.1)
         hidden = locked_dropout(hidden.transpose(0, 1), seeds, self.dropout, stream + self.stream).transpose(0, 1)

@@ -20,7 +20,8 @@ INPUT_STREAM = 64
 class TokenEmbedding(nn.Module):
     r"""Word, lemma and tag vectors, concatenated.
 
-    With seeds, a word becomes unknown with probability $\alpha / (\alpha + \text{count})$.
+    With seeds, a word becomes unknown with probability $\alpha / (\alpha + \text{count})$; one whose vector is fixed keeps
+    it, and loses its lemma instead.
 
     Args:
         sizes: How many words, lemmas and tags there are.
@@ -83,8 +84,10 @@ class TokenEmbedding(nn.Module):
         indices = [words, lemmas, tags]
         if seeds is not None:
             dropped = uniform(seeds, words.shape[1], stream=0) < self.chance[words]
-            for k in (0, 1, 2) if self.drop_all else (0,):
-                indices[k] = indices[k].masked_fill(dropped, UNKNOWN)
+            for k in (0, 1, 2) if self.drop_all else (0,) if self.learned is None else (0, 1):
+                # A fixed vector is as good for a word that training never saw; what was learned of it is not.
+                away = dropped if k or self.learned is None else dropped & self.learned[words]
+                indices[k] = indices[k].masked_fill(away, UNKNOWN)
         found = [table(indices[k]) for k, table in zip(self.used, self.tables, strict=True)]
         if self.learned is not None and self.used[0] == 0:
             found[0] = torch.where(self.learned[indices[0]].unsqueeze(-1), found[0], found[0].detach())

@@ -79,8 +79,13 @@ class PairScorer(nn.Module):
             mixed = mixed + (place - place.unsqueeze(-1)).unsqueeze(-1) * self.distance
         return self.out(self.rest(mixed.tanh_()))  # in place: the sum is not needed again
 
-    def at(self, states: Float[Tensor, "batch n d"], pairs: Int[Tensor, "pairs 3"]) -> Float[Tensor, "pairs k"]:
-        """Scores of the pairs listed as (sentence, i, j)."""
+    def at(
+        self,
+        states: Float[Tensor, "batch n d"],
+        pairs: Int[Tensor, "pairs 3"],
+        seeds: Int[Tensor, " batch"] | None = None,
+    ) -> Float[Tensor, "pairs k"]:
+        """Scores of the pairs listed as (sentence, i, j). Nothing is left out of a perceptron, seeds or no seeds."""
         return self.out(self.hidden_at(states, pairs))
 
     def hidden_at(self, states: Float[Tensor, "batch n d"], pairs: Int[Tensor, "pairs 3"]) -> Float[Tensor, "pairs h"]:

@@ -13,6 +13,7 @@ import spigot
 from spigot.annotations.graphs import GoldGraph, Graphs, graph_parts
 from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc
+from spigot.nn.biaffine import Biaffine
 from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
@@ -21,7 +22,7 @@ from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, rows
 from spigot.stages.pruning import ArcPruner, Pruning, SeenArcs
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
 from spigot.types import Parts, Values
-from spigot.values import Optimiser, Positive
+from spigot.values import Optimiser, Positive, Rate
 from spigot.wires.estimators import EstimatorSettings
 
 PRUNER = "pruner"
@@ -31,6 +32,11 @@ class GraphSettings(StageSettings):
     """The semantic parser.
 
     Attributes:
+        scorer: What scores arcs and roles: a perceptron for each pair of words that pruning leaves, or a product of the
+            two words (biaffine), which is so cheap that it needs no learned pruning.
+        mlp_layers: Hidden layers of perceptrons.
+        label_mlp: Hidden units of the products that score roles.
+        dropout: Share of the hidden units of products that is left out, one mask a sentence.
         loss: The structured hinge with costs, or the log loss of the same model without determinism.
         false_positive: Cost of a labelled arc too many (hinge).
         false_negative: Cost of a labelled arc missed (hinge).
@@ -38,7 +44,10 @@ class GraphSettings(StageSettings):
         roles: How many roles latent graphs have.
     """
 
+    scorer: Literal["mlp", "biaffine"] = "mlp"
     mlp_layers: Annotated[int, Field(ge=1, le=3)] = 2
+    label_mlp: Positive = 64
+    dropout: Rate = 0.0
     loss: Literal["hinge", "log"] = "hinge"
     false_positive: Annotated[float, Field(ge=0)] = 0.4
     false_negative: Annotated[float, Field(ge=0)] = 0.6
@@ -79,8 +88,12 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         self.structure = spigot.SemanticGraphs(roles, annotation.deterministic if settings.determinism else ())
         self.seen = SeenArcs(settings.pruning, around.vocab, annotation)
         self.predicates = WordScorer(self.width, settings.mlp, settings.mlp_layers)
-        self.pairs = PairScorer(self.width, settings.mlp, settings.mlp_layers)
-        self.labels = PairScorer(self.width, settings.mlp, settings.mlp_layers, outputs=roles)
+        if settings.scorer == "mlp":
+            self.pairs = PairScorer(self.width, settings.mlp, settings.mlp_layers)
+            self.labels = PairScorer(self.width, settings.mlp, settings.mlp_layers, outputs=roles)
+        else:
+            self.pairs = Biaffine(self.width, settings.mlp, dropout=settings.dropout)
+            self.labels = Biaffine(self.width, settings.label_mlp, roles, dropout=settings.dropout, stream=1)
         self.pruner = ArcPruner(settings.pruning, around.vocab) if self.helper_epochs(settings) else None
 
     @classmethod
@@ -225,13 +238,13 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         *,
         noisy: bool,
     ) -> Scored:
-        states = self.states(batch, read, noisy=noisy)
+        states, seeds = self.states(batch, read, noisy=noisy), batch.seeds if noisy else None
         pairs = surviving.nonzero()
         return Scored(
             self.predicates(states),
             pairs,
-            self.pairs.at(states, pairs).squeeze(-1),
-            self.labels.at(states, pairs),
+            self.pairs.at(states, pairs, seeds).squeeze(-1),
+            self.labels.at(states, pairs, seeds),
             self._possible(batch, pairs, gold),
         )
 
