@@ -126,6 +126,7 @@ class Config(Values):
         self._check_trained()
         self._check_frozen()
         self._check_folds()
+        self._check_beside()
         return self
 
     def _check_names(self) -> None:
@@ -171,6 +172,27 @@ class Config(Values):
                 raise ValueError(f"{name}.folds needs a stage that reads no other one and has an encoder of its own")
             if not self.training.pretrain:
                 raise ValueError(f"{name}.folds needs training.pretrain: how long its parsers are trained")
+
+    def _check_beside(self) -> None:
+        """A stage can learn in the steps of another that has steps, and the same sentences."""
+        read = {wire.stage for _, wire in self.wires}
+        for name, stage in self.stages.items():
+            if not stage.beside:
+                continue
+            other = self.stages.get(stage.beside)
+            if other is None or stage.beside == name:
+                others = ", ".join(one for one in self.stages if one != name)
+                raise ValueError(f"{name}.beside is {stage.beside!r}, which is no other stage; there are {others}")
+            if other.beside or other.latent or stage.latent or self.data_of(name) != self.data_of(stage.beside):
+                raise ValueError(
+                    f"{name} cannot learn in the steps of {stage.beside}: both must have data, the same, and "
+                    f"{stage.beside} steps of its own"
+                )
+            if name in read or name == self.end or stage.start or stage_class(stage).helper_epochs(stage):
+                raise ValueError(
+                    f"{name} cannot learn beside {stage.beside}: it must not be the last stage, be read by another, "
+                    f"start from a run, or have helpers; set {name}.beside = ''"
+                )
 
     def _check_trained(self) -> None:
         """Every stage must learn from somewhere."""
@@ -250,6 +272,10 @@ class Config(Values):
         for name in found:
             found += [w.stage for w in self.stages[name].reads if not w.is_frozen and w.stage not in found]
         return [name for name in self.stages if name in found and is_learned(self.stages[name])]
+
+    def companions(self, stage: str) -> list[str]:
+        """The stages that learn in the steps of this one."""
+        return [name for name, settings in self.stages.items() if settings.beside == stage]
 
     def data_of(self, stage: str) -> str:
         """The data set that a stage learns from, is chosen by and judged by."""

@@ -234,7 +234,8 @@ class System(nn.Module):
         """The parts that a step on a task updates: its stage, those that gradients come back to, their encoders."""
         if "." in task:
             return [task]
-        stages = self.config.reached(task)
+        leaders = [task, *self.config.companions(task)]
+        stages = list(dict.fromkeys(name for leader in leaders for name in self.config.reached(leader)))
         shared = dict.fromkeys(self.stages[name].shared_encoder for name in stages)
         return [*stages, *(f"encoders.{name}" for name in shared if name)]
 
@@ -247,7 +248,7 @@ class System(nn.Module):
         watched: dict[Wire, Passed] | None = None,
         instead: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
     ) -> Values:
-        """One loss a sentence.
+        """One loss a sentence: that of the task, and of the stages that learn beside it if the batch has their gold.
 
         Args:
             batch: Sentences annotated for the task.
@@ -264,7 +265,11 @@ class System(nn.Module):
         if helper:
             return stage.helper_loss(helper, batch)
         reading = _Reading(batch.keeping(), through, watched, instead)
-        return stage.loss(reading.batch, self._read(stage, reading))
+        losses = stage.loss(reading.batch, self._read(stage, reading))
+        for other in map(self.stages.get, self.config.companions(name)):
+            if other is not None and other.name in batch.gold:
+                losses = losses + other.loss(reading.batch, self._read(other, reading))
+        return losses
 
     def read(self, name: str, batch: Batch, *, through: bool = True) -> list[Parts]:
         """The structures that a stage reads in training, one for each of its wires.

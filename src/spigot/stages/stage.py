@@ -60,6 +60,8 @@ class StageSettings(Settings):
             otherwise it goes on learning from its own data beside the stages that read it.
         folds: Into how many parts its training sentences are divided, so that the stages that read it learn from what
             a parser finds that has not seen the sentence; 0 for none of that. For stages that are frozen.
+        beside: Another stage with the same data, in whose steps this one learns: both losses of the same sentences are
+            added up, so that an encoder which they share reads them once. It has steps of its own if empty.
         reads: The stages it reads, how, and what comes back to them.
         encoder: How words become states; or the name of one in `encoders`, shared with other stages.
         mlp: Hidden units.
@@ -81,6 +83,7 @@ class StageSettings(Settings):
     start: str = ""
     freeze: bool = True
     folds: Count = 0
+    beside: str = ""
     reads: Annotated[tuple[WireSettings, ...], BeforeValidator(_wires)] = ()
     encoder: EncoderOrName = encoder_settings({})
     mlp: Positive = 100

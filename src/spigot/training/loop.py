@@ -186,6 +186,8 @@ class Trainer:
             stages = self.parser.model.stages.items()
             users = [stage for stage, model in stages if f"encoders.{model.shared_encoder}" == name]
             return max((self._epochs_before(stage, phase) for stage in users), default=0)
+        if name in self.config.stages and self.config.stages[name].beside:
+            name = self.config.stages[name].beside
         pretrained = phase is self.phases[-1] and any(wire.stage == name for _, wire in self.config.wires)
         return self.config.training.pretrain if pretrained and name in self.config.supervised else 0
 
@@ -270,7 +272,7 @@ class Trainer:
     def _annotations(self, task: str) -> Annotations:
         """What a batch for a task has beside words: what the stage learns, and what stages by rule are given."""
         name, model = task.partition(".")[0], self.parser.model
-        wanted = [name, *(other for other, stage in model.stages.items() if not stage.learns)]
+        wanted = [name, *self.config.companions(name), *(other for other, stage in model.stages.items() if not stage.learns)]
         return {other: model.annotations[other] for other in wanted}
 
     def _encoded(self) -> dict[str, list[Encoded]]:

@@ -41,7 +41,7 @@ def phases(config: Config) -> list[Phase]:
         ['semantics.pruner', 'syntax', 'semantics']
     """
     plan, settings = [], config.training
-    together = tuple(name for name in config.trained if name in config.supervised)
+    together = tuple(name for name in config.trained if name in config.supervised and not config.stages[name].beside)
     read = {wire.stage for _, wire in config.wires}
     # A stage that is taken from another run brings its helpers along.
     begun = {name: config.stages[name] for name in config.supervised if not config.stages[name].start}
