@@ -188,10 +188,10 @@ class Config(Values):
                     f"{name} cannot learn in the steps of {stage.beside}: both must have data, the same, and "
                     f"{stage.beside} steps of its own"
                 )
-            if name in read or name == self.end or stage.start or stage_class(stage).helper_epochs(stage):
+            if name in read or name == self.end or stage_class(stage).helper_epochs(stage):
                 raise ValueError(
-                    f"{name} cannot learn beside {stage.beside}: it must not be the last stage, be read by another, "
-                    f"start from a run, or have helpers; set {name}.beside = ''"
+                    f"{name} cannot learn beside {stage.beside}: it must not be the last stage, be read by another, or "
+                    f"have helpers; set {name}.beside = ''"
                 )
 
     def _check_trained(self) -> None:
@@ -259,11 +259,12 @@ class Config(Values):
     def trained(self) -> list[str]:
         """The stages that are trained to the end: those that nothing reads, those that gradients come back to, and
         those that have data and are not to be frozen."""
-        read = {wire.stage for _, wire in self.wires}
-        reached = {name for name, s in self.stages.items() if name not in read or not (s.freeze or s.latent)}
+        read, leaders = {wire.stage for _, wire in self.wires}, {n: s for n, s in self.stages.items() if not s.beside}
+        reached = {name for name, s in leaders.items() if name not in read or not (s.freeze or s.latent)}
         for name in reversed(list(self.stages)):
             if name in reached:
                 reached.update(wire.stage for wire in self.stages[name].reads if not wire.is_frozen)
+        reached.update(name for name, s in self.stages.items() if s.beside in reached)  # or it has no steps at all
         return [name for name in self.stages if name in reached and is_learned(self.stages[name])]
 
     def reached(self, stage: str) -> list[str]:

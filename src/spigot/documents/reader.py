@@ -17,6 +17,7 @@ from spigot.documents.document import Doc
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
+from spigot.training.bundled import DEFAULT, run_folder
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -135,7 +136,7 @@ class TextParser:
 
 
 def load(
-    run: str | os.PathLike[str],
+    run: str | os.PathLike[str] = DEFAULT,
     *,
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
@@ -143,16 +144,16 @@ def load(
     """A trained system, ready for text.
 
     Args:
-        run: The folder that `spigot train` made.
+        run: The folder that `spigot train` made, or the name of a model that comes with spigot; English if omitted.
         device: Where it is to compute.
         precision: Of its states and scores; structures are found in at least single precision.
 
     Example:
-        >>> load("nowhere")
+        >>> load("nowhere")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
-    return TextParser(checkpoint.load(run, device, precision=precision), Path(run))
+    return TextParser(checkpoint.load(run, device, precision=precision), run_folder(run))
 
 
 def _checked(text: object) -> str:

@@ -187,9 +187,9 @@ def read_run(path: Path) -> Run:
         FileNotFoundError: If the folder holds no run, or one whose training has not finished.
 
     Example:
-        >>> read_run(Path("nowhere"))
+        >>> read_run(Path("nowhere"))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
     config = checkpoint.read_config(path)
     scores = path / checkpoint.SCORES

@@ -21,9 +21,12 @@ from spigot.data.vocab import Vocab
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.models.system import System
+from spigot.training.bundled import run_folder
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
 _EARLIER = "{0} was trained by an earlier version, before there were stages; train it again, its settings still hold."
+SCALE = "|scale"
+"""Behind the name of a matrix of whole numbers, the name of its scales; see `spigot.training.packing`."""
 STATE, STEPS, TIMES, SCORES = "checkpoint.safetensors", "steps.jsonl", "times.jsonl", "scores.json"
 
 
@@ -37,7 +40,7 @@ def load(
     """The trained system in a run folder.
 
     Args:
-        run: The folder that `train` made.
+        run: The folder that `train` made, or the name of a model that comes with spigot.
         device: Where it is to compute; it need not be where it was trained.
         precision: What its encoders are to compute in.
 
@@ -54,8 +57,9 @@ def load(
         >>> list(load(folder).parse([rain])) == list(parser.parse([rain]))
         True
     """
-    parser = open_run(run)
-    parser.model.load_state_dict(_checked(parser, read_tensors(Path(run) / MODEL)[0], Path(run) / MODEL))
+    folder = run_folder(run)
+    parser = open_run(folder)
+    parser.model.load_state_dict(_checked(parser, _parameters(folder), folder / MODEL))
     parser.model.to(device)
     parser.model.compute_in(precision)
     return parser
@@ -63,10 +67,10 @@ def load(
 
 def open_run(run: str | os.PathLike[str]) -> Parser:
     """The system of a run folder before its parameters are read."""
-    folder = Path(run)
+    folder = run_folder(run)
     config = read_config(folder)
     try:
-        names = json.loads((folder / VOCAB).read_text(encoding="utf-8"))
+        names = read_names(folder)
         if "annotations" not in names and "roles" in names:
             raise _EarlierRun(_EARLIER.format(folder))
         vocab = Vocab.from_plain(names["words"])
@@ -80,8 +84,48 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
         raise
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None
-    tagger = Tagger.load(folder / TAGGER) if config.data.tags == "predicted" else None
+    home = run_folder(names["base"]) if "base" in names else folder
+    tagger = Tagger.load(home / TAGGER) if config.data.tags == "predicted" else None
     return Parser(config, vocab, System(config, vocab, annotations), tagger)
+
+
+def read_names(folder: Path) -> dict[str, Any]:
+    """What a run calls things: its words, and the names of each stage's annotation.
+
+    A packed model may build on another one, its `base`, and has that one's words.
+    """
+    names = json.loads((folder / VOCAB).read_text(encoding="utf-8"))
+    if not isinstance(names, dict):
+        raise ValueError("it is no object")
+    if "base" in names:
+        names["words"] = read_names(run_folder(names["base"]))["words"]
+    return names
+
+
+def _parameters(folder: Path) -> dict[str, Tensor]:
+    """The parameters of a run, in single precision, with those of the model that it builds on."""
+    tensors = read_tensors(folder / MODEL)[0]
+    base = json.loads((folder / VOCAB).read_text(encoding="utf-8")).get("base")
+    if base is not None:
+        tensors = {**read_tensors(run_folder(base) / MODEL)[0], **tensors}
+    return unpacked(tensors)
+
+
+def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Parameters that were made small, as they were but for rounding; others as they are.
+
+    Example:
+        >>> unpacked({"table": torch.tensor([[2, -1]], dtype=torch.int8), "table|scale": torch.tensor([0.5])})
+        {'table': tensor([[ 1.0000, -0.5000]])}
+    """
+    found = {}
+    for name, value in tensors.items():
+        if name + SCALE in tensors:
+            scale = tensors[name + SCALE].float()
+            found[name] = value.float() * scale.view(-1, *(1 for _ in value.shape[1:]))
+        elif not name.endswith(SCALE):
+            found[name] = value.float() if value.dtype == torch.half else value
+    return found
 
 
 def save_start(folder: Path, parser: Parser) -> None:
@@ -115,12 +159,11 @@ def read_config(folder: Path) -> Config:
         FileNotFoundError: If the folder has none, and so is no run.
 
     Example:
-        >>> read_config(Path("nowhere"))
+        >>> read_config(Path("nowhere"))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
-    if not (folder / CONFIG).exists():
-        raise FileNotFoundError(f"{folder} is no run folder: it has no {CONFIG}. Train one with spigot train.")
+    folder = run_folder(folder)
     try:
         values = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

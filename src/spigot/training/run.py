@@ -97,6 +97,10 @@ def resume(
         FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
     """
     folder = Path(out)
+    if not (folder / checkpoint.CONFIG).exists():  # models that come with spigot are finished
+        raise FileNotFoundError(
+            f"{folder} is no run folder: it has no {checkpoint.CONFIG}. Train one with spigot train."
+        )
     with processes():
         parser = checkpoint.open_run(folder)
         corpus = load_corpus(parser.config.data, tests=parser.config.training.tests)
