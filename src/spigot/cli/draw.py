@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import cyclopts
 
+from spigot.bundled import DEFAULT
 from spigot.cli.answers import Enhanced, format_beside, stream_answers
 from spigot.cli.console import AsJson, FormatName, counted, print_json, say
 from spigot.data.sentence import Sentence
 from spigot.report.arcs import Drawing, drawing, svg
 from spigot.report.page import write
-from spigot.report.terminal import text
+from spigot.report.terminal import text as in_letters
 from spigot.report.tikz import tikz
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ _Others: TypeAlias = Annotated[list[Path] | None, cyclopts.Parameter(negative=""
 
 
 def draw(
-    file: Path,
+    file: Path | None = None,
     /,
     *,
+    text: Annotated[str | None, cyclopts.Parameter(name="--text")] = None,
+    model: Path = Path(DEFAULT),
     trees: Path | None = None,
     gold: _Others = None,
     before: _Others = None,
@@ -43,7 +46,7 @@ def draw(
     format: FormatName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a sentence: its semantic graph above the words, its syntactic tree below.
+    """Draw a sentence of a file, or one that a model parses: its semantic graph above the words, its tree below.
 
     Beside another annotation, arcs are told apart: right, wrong and missed ones (--gold), new and gone ones (--before).
 
@@ -51,6 +54,10 @@ def draw(
     ----------
     file
         The file with the sentence.
+    text
+        A text to parse and to draw, instead of a file.
+    model
+        What parses it: a folder that spigot train made, or the name of a model that comes with spigot.
     trees
         A file with the trees of the same sentences, where they are not in FILE or others are wanted.
     gold
@@ -68,6 +75,13 @@ def draw(
     as_json
         Print the words and the arcs with their marks as JSON, instead of drawing them.
     """
+    if text is not None or file is None:
+        if text is None or file is not None:
+            raise ValueError("there is nothing to draw, or too much; give either a file or --text.")
+        if trees is not None or gold or before:
+            raise ValueError("--trees, --gold and --before go with a file; leave them out, or parse the text first.")
+        _show(drawing(parsed := _parsed(text, model, sentence), annotations=_others(parsed)), to, out, as_json=as_json)
+        return
     number, found = find(file, sentence, format, graph=graph)
 
     def same(paths: Sequence[Path] | None) -> Sentence | None:
@@ -85,6 +99,22 @@ def draw(
     drawn = drawing(shown, gold=same(gold), before=same(before), annotations=_others(shown))
     if not (drawn.above or drawn.below or drawn.rows or drawn.beneath) and shown.heads is None and shown.graph is None:
         say("The sentence has neither a tree nor a graph: there are only words to draw.")
+    _show(drawn, to, out, as_json=as_json)
+
+
+def _parsed(text: str, model: Path, sentence: str) -> Sentence:
+    """What a model finds in a sentence of a text."""
+    from spigot.training import checkpoint
+
+    sentences = list(checkpoint.load(model).parse_text(text))
+    if not sentence.isdecimal() or not 1 <= int(sentence) <= len(sentences):
+        has = counted(len(sentences), "sentence")
+        raise ValueError(f"sentence is {sentence!r}, and the text has {has}; give a number from 1.")
+    return sentences[int(sentence) - 1]
+
+
+def _show(drawn: Drawing, to: To | None, out: Path | None, *, as_json: bool) -> None:
+    """Print a drawing, or write it."""
     if as_json:
         print_json(asdict(drawn))
         return
@@ -208,4 +238,4 @@ def render(drawn: Drawing, to: To, *, terminal: bool = False) -> str:
     if to == "tikz":
         return tikz(drawn).removesuffix("\n")
     width = shutil.get_terminal_size().columns if terminal else None
-    return text(drawn, width=width, colour=terminal and not os.environ.get("NO_COLOR"))
+    return in_letters(drawn, width=width, colour=terminal and not os.environ.get("NO_COLOR"))

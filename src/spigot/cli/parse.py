@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import cyclopts
 
+from spigot.bundled import DEFAULT, bundled_models, is_model, run_folder
 from spigot.cli.answers import Enhanced
 from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device, use_threads
 from spigot.cli.graph_files import graph_fields, graph_targets
@@ -36,9 +37,7 @@ _PLACES: dict[str, tuple[str, ...] | None] = {
 
 
 def parse(
-    run: Path,
-    /,
-    *files: Annotated[Path, cyclopts.Parameter(allow_leading_hyphen=True)],
+    *words: Annotated[Path, cyclopts.Parameter(name="[MODEL] FILES", allow_leading_hyphen=True)],
     out: Annotated[Path, cyclopts.Parameter(name=("--out", "-o"), allow_leading_hyphen=True)] = STREAM,
     to: Style | None = None,
     graph: Enhanced = False,
@@ -50,7 +49,7 @@ def parse(
     device: Device = "cpu",
     precision: Precision = "float32",
 ) -> None:
-    """Read plain text and write what a trained system finds in it.
+    """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
 
     The text is cut into sentences and words in the manner of the system's training data; tags and lemmas are its own.
     Lines may be wrapped anywhere; a blank line ends a sentence. Files may be of any size, and answers come in order as
@@ -62,10 +61,9 @@ def parse(
 
     Parameters
     ----------
-    run
-        The folder that spigot train made.
-    files
-        What to read, as UTF-8, gzipped or not; - is standard input, and so is no file at all.
+    words
+        First the model: a folder that spigot train made, or the name of one that comes with spigot (see spigot models);
+        en if there is none. Then what to read, as UTF-8, gzipped or not; - is standard input, and so is no file at all.
     out
         Where to write; - is standard output. A file appears when it is complete.
     to
@@ -89,6 +87,7 @@ def parse(
     from spigot.report.page import check_target
     from spigot.training import checkpoint
 
+    run, files = model_and_files(words)
     sources = files or (STREAM,)
     _check_ends(sources, out)
     style = _style(out, to)
@@ -135,6 +134,31 @@ def parse(
     if foreign.is_notable:
         say(str(foreign))
     say_speed(parser, number, words, time.monotonic() - started - reader.waited)
+
+
+def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
+    """The model that is named first, or the one that comes with spigot; and the files behind it.
+
+    Raises:
+        FileNotFoundError: If the first is no model, and no file that could be read either.
+
+    Example:
+        >>> model_and_files([Path("-")])
+        (PosixPath('en'), [PosixPath('-')])
+    """
+    if not words:
+        return Path(DEFAULT), ()
+    first = words[0]
+    if is_model(first):
+        return first, words[1:]
+    if first == STREAM or first.is_file():
+        return Path(DEFAULT), words
+    if first.is_dir():
+        run_folder(first)  # which says what is wrong with it
+    models = ", ".join(bundled_models()) or "there are none"
+    raise FileNotFoundError(
+        f"{first} is no run folder, no model that comes with spigot ({models}), and no file to read."
+    )
 
 
 def _check_ends(files: Sequence[Path], out: Path) -> None:

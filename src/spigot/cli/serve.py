@@ -9,6 +9,7 @@ from typing import Annotated
 
 import cyclopts
 
+from spigot.bundled import DEFAULT
 from spigot.cli.console import Device, Flag, Precision, counted, progress, say, torch_device, use_threads
 
 
@@ -30,7 +31,8 @@ def serve(
     Parameters
     ----------
     runs
-        Folders that spigot train made; two of them can be compared side by side.
+        Folders that spigot train made, or names of models that come with spigot; two of them can be compared side by
+        side. The English model if there are none.
     port
         Where to listen; 0 takes any free port.
     host
@@ -44,6 +46,7 @@ def serve(
     """
     from spigot.serve import Server, open_systems
 
+    runs = runs or (Path(DEFAULT),)
     with use_threads(threads), _ended_politely():
         systems = list(progress(open_systems(runs, torch_device(device), precision), "loading", total=len(runs)))
         with Server(systems, host, port, together=not one_by_one) as server:

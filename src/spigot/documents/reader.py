@@ -12,12 +12,12 @@ from pathlib import Path
 import torch
 
 from spigot.annotations import AbstractAnnotation
+from spigot.bundled import DEFAULT, run_folder
 from spigot.data.text.foreign import Foreign
 from spigot.documents.document import Doc
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
-from spigot.training.bundled import DEFAULT, run_folder
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -20,8 +20,8 @@ INPUT_STREAM = 64
 class TokenEmbedding(nn.Module):
     r"""Word, lemma and tag vectors, concatenated.
 
-    With seeds, a word becomes unknown with probability $\alpha / (\alpha + \text{count})$; one whose vector is fixed keeps
-    it, and loses its lemma instead.
+    With seeds, a word becomes unknown with probability $\alpha / (\alpha + \text{count})$; one whose vector is fixed
+    keeps it, and loses its lemma instead.
 
     Args:
         sizes: How many words, lemmas and tags there are.

@@ -3,7 +3,7 @@
 import json
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from spigot.annotations import ANNOTATIONS
+from spigot.bundled import run_folder
 from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
 from spigot.data.tagging.tagger import Tagger
@@ -21,7 +23,6 @@ from spigot.data.vocab import Vocab
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.models.system import System
-from spigot.training.bundled import run_folder
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
 _EARLIER = "{0} was trained by an earlier version, before there were stages; train it again, its settings still hold."
@@ -58,11 +59,23 @@ def load(
         True
     """
     folder = run_folder(run)
-    parser = open_run(folder)
+    with _Undrawn():
+        parser = open_run(folder)
     parser.model.load_state_dict(_checked(parser, _parameters(folder), folder / MODEL))
     parser.model.to(device)
     parser.model.compute_in(precision)
     return parser
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves out the drawing of random numbers: parameters that are read do not need them, and they take longer."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func in (Tensor.normal_, Tensor.uniform_):
+            return args[0]
+        return func(*args, **(kwargs or {}))
 
 
 def open_run(run: str | os.PathLike[str]) -> Parser:

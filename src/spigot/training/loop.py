@@ -272,8 +272,8 @@ class Trainer:
     def _annotations(self, task: str) -> Annotations:
         """What a batch for a task has beside words: what the stage learns, and what stages by rule are given."""
         name, model = task.partition(".")[0], self.parser.model
-        wanted = [name, *self.config.companions(name), *(other for other, stage in model.stages.items() if not stage.learns)]
-        return {other: model.annotations[other] for other in wanted}
+        given = [other for other, stage in model.stages.items() if not stage.learns]
+        return {other: model.annotations[other] for other in (name, *self.config.companions(name), *given)}
 
     def _encoded(self) -> dict[str, list[Encoded]]:
         """The training sentences of every stage that has any, as integers."""

@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from spigot.bundled import run_folder
 from spigot.training import checkpoint
-from spigot.training.bundled import run_folder
 
 _LARGE = 4096
 """Smaller tensors are kept in half precision."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).parents[1] / "bundled"
+_FOLDER = Path(__file__).parent
 _CARD, _CONFIG = "card.toml", "config.toml"
 
 DEFAULT = "en"
