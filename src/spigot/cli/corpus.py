@@ -138,6 +138,23 @@ def sst(folder: Path, /, *, out: Out, replace: Replace = False, as_json: AsJson 
 
 
 @corpus.command
+def rt_polarity(folder: Path, /, *, out: Out, replace: Replace = False, as_json: AsJson = False) -> None:
+    """Build the sentence polarity data of film reviews: rt-polarity.
+
+    Parameters
+    ----------
+    folder
+        What https://www.cs.cornell.edu/people/pabo/movie-review-data/rt-polaritydata.tar.gz unpacks to: rt-polarity.pos
+        and rt-polarity.neg, with a snippet on each line.
+    as_json
+        Print what was built as JSON.
+    """
+    from spigot.corpora.builders import rt_polarity
+
+    _print_built(rt_polarity(folder, out, replace=replace, watch=progress), as_json=as_json)
+
+
+@corpus.command
 def glove(
     file: Path,
     /,

@@ -1,6 +1,7 @@
 """Encoders: tokens to states."""
 
 from spigot.encoders.bilstm import BiLSTMEncoder, BiLSTMSettings
+from spigot.encoders.branch import BranchEncoder, BranchSettings
 from spigot.encoders.encoder import (
     ENCODERS,
     AbstractEncoder,
@@ -17,6 +18,8 @@ __all__ = [
     "AnyEncoder",
     "BiLSTMEncoder",
     "BiLSTMSettings",
+    "BranchEncoder",
+    "BranchSettings",
     "EncoderSettings",
     "Precision",
     "encoder_settings",

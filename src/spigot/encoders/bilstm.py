@@ -101,6 +101,7 @@ class BiLSTMEncoder(AbstractEncoder):
         self.is_noisy = any((settings.word_dropout, settings.dropout, settings.input_dropout))
         characters = settings.character_dim
         self.spelling = CharacterCNN(LETTERS, _LETTER_DIM, characters // len(_WIDTHS), _WIDTHS) if characters else None
+        self.inputs = sum(dims) + characters
         self.lstm = self.branch()
         self.outputs = self.lstm.outputs
 
@@ -111,13 +112,13 @@ class BiLSTMEncoder(AbstractEncoder):
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
-        return self._read(self.lstm, self._inputs(batch, noisy), batch, noisy)
+        return self._read(self.lstm, self.inputs_of(batch, noisy=noisy), batch, noisy)
 
     def branch(self) -> BiLSTM:
         """A second BiLSTM."""
         settings = self._settings
         return BiLSTM(
-            settings.word_dim + settings.lemma_dim + settings.tag_dim + settings.character_dim,
+            self.inputs,
             settings.hidden,
             settings.layers,
             interleaved=settings.interleaved,
@@ -131,10 +132,11 @@ class BiLSTMEncoder(AbstractEncoder):
         """States by its own BiLSTM, and by each of the others; words are looked up once."""
         if not branches:
             return [self.states(batch, noisy=noisy)]
-        inputs = self._inputs(batch, noisy)
+        inputs = self.inputs_of(batch, noisy=noisy)
         return [self._read(lstm, inputs, batch, noisy) for lstm in (self.lstm, *branches)]
 
-    def _inputs(self, batch: Batch, noisy: bool) -> Float[Tensor, "batch n+1 e"]:
+    def inputs_of(self, batch: Batch, *, noisy: bool = False) -> Float[Tensor, "batch n+1 e"]:
+        """Word, lemma, tag and spelling vectors, one after another."""
         lemmas = batch.words if self.lemma_from_form else batch.lemmas
         inputs = self.embedding(batch.words, lemmas, batch.tags, batch.seeds if noisy else None)
         if self.spelling is not None:

@@ -93,6 +93,27 @@ class AbstractEncoder(nn.Module, abc.ABC):
 
     outputs: int
 
+    inputs: int = 0
+    """Length of the vector of a word before any other is looked at; 0 if there is no such thing."""
+
+    @classmethod
+    def built(
+        cls,
+        settings: Any,
+        vocab: Vocab,
+        vectors: Float[Tensor, "words d"] | None,
+        others: Mapping[str, "AbstractEncoder"],
+    ) -> "AbstractEncoder":
+        """The encoder that settings describe.
+
+        Args:
+            settings: Its options.
+            vocab: The indices.
+            vectors: Pretrained word vectors in the vocabulary's order.
+            others: The shared encoders of the system, for one that builds on them.
+        """
+        return cls(settings, vocab, vectors)
+
     def states(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
         """What `forward` gives, in its precision, and then in that of its parameters again.
 
@@ -142,6 +163,16 @@ class AbstractEncoder(nn.Module, abc.ABC):
             "(own = false), or use a bilstm."
         )
 
+    def inputs_of(self, batch: Batch, *, noisy: bool = False) -> Float[Tensor, "batch n+1 e"]:
+        """The vectors of single words, the root and the end symbol among them, where an encoder has such.
+
+        Args:
+            batch: The sentences.
+            noisy: Whether words are dropped, if the batch has seeds at all.
+        """
+        self.branch()  # which says why there are none
+        raise NotImplementedError
+
     def states_of(
         self, branches: Sequence[nn.Module], batch: Batch, *, noisy: bool = True
     ) -> list[Float[Tensor, "batch n d"]]:
@@ -158,9 +189,18 @@ class AbstractEncoder(nn.Module, abc.ABC):
 
 
 def make_encoder(
-    settings: EncoderSettings, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None
+    settings: EncoderSettings,
+    vocab: Vocab,
+    vectors: Float[Tensor, "words d"] | None = None,
+    others: Mapping[str, AbstractEncoder] | None = None,
 ) -> AbstractEncoder:
     """The encoder that a table describes, with fresh parameters.
+
+    Args:
+        settings: The table.
+        vocab: The indices.
+        vectors: Pretrained word vectors in the vocabulary's order.
+        others: The shared encoders of the system.
 
     Example:
         >>> import spigot.encoders
@@ -168,4 +208,4 @@ def make_encoder(
         >>> make_encoder(encoder_settings({"hidden": 8}), Vocab.of([Sentence(("Rain",))])).outputs
         16
     """
-    return ENCODERS.find(settings.kind)(settings, vocab, vectors)
+    return ENCODERS.find(settings.kind).built(settings, vocab, vectors, others or {})

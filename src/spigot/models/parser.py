@@ -116,6 +116,8 @@ class Parser:
         classes, data = chooser.annotation.options, self.config.data
         files = data.sets.get(self.config.data_of(chooser.name))
         moods = data.source == "synthetic" or (files is not None and files.format.startswith("sst"))
+        if given := getattr(chooser.settings, "names", ()):
+            return dict(zip(classes, given, strict=True))
         names = _MOODS[len(classes)] if moods and len(classes) in _MOODS else tuple(map(str, classes))
         return dict(zip(classes, names, strict=True))
 

@@ -16,7 +16,7 @@ from spigot.encoders import BiLSTMSettings
 from spigot.nn.noise import dropout, locked_dropout
 from spigot.stages.stage import STAGES, AbstractStage, EncoderOrName, Evidence, StageSettings, Surroundings
 from spigot.types import Parts, Values
-from spigot.values import Optimiser, Rate
+from spigot.values import Optimiser, Rate, Texts
 
 _FEATURES, _HIDDEN = 96, 97  # streams of random numbers that the encoder does not use
 
@@ -27,12 +27,15 @@ class ClassSettings(StageSettings):
     Attributes:
         mlp: Hidden units.
         dropout: Share of hidden units left out.
+        names: What the classes are called, in their order, for people to read; if empty, their numbers, or moods where
+            the data are known to be of sentiment.
     """
 
     encoder: EncoderOrName = BiLSTMSettings(
         hidden=150, layers=1, word_dropout=0.0, input_dropout=0.5, fixed_vectors=True
     )
     dropout: Rate = 0.2
+    names: Texts = ()
     optimiser: Optimiser = Optimiser(max_norm=5.0, anneal_every=5)
 
 
@@ -63,6 +66,10 @@ class ClassStage(AbstractStage[ClassSettings, Classes, spigot.OneOf]):
             raise ValueError(
                 f"The training sentences have {len(annotation.classes)} different labels; a classifier needs two or "
                 "more. Files of plain text have none: use label<TAB>text, or set data.labels.format."
+            )
+        if settings.names and len(settings.names) != len(annotation.classes):
+            raise ValueError(
+                f"{name}.names has {len(settings.names)} names for {len(annotation.classes)} classes; give each one."
             )
         super().__init__(name, settings, annotation, around)
         self.structure = spigot.OneOf()

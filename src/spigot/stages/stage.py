@@ -170,7 +170,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         self._others: tuple[Mapping[str, AbstractEncoder], Mapping[str, AbstractStage]] = around.encoders, around.stages
         self._own = None if isinstance(settings.encoder, str) else settings.encoder
         if self._own is not None:
-            self.own_encoder = make_encoder(self._own, around.vocab, around.vectors)
+            self.own_encoder = make_encoder(self._own, around.vocab, around.vectors, around.encoders)
         width, readers = self.encoder.outputs, []
         for wire in settings.reads:
             reader = READERS.find(wire.reader.name)(wire.reader, width, settings.mlp, self._source(wire))

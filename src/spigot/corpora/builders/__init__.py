@@ -8,6 +8,7 @@ from spigot.corpora.builders.glove import glove
 from spigot.corpora.builders.open_sdp import open_sdp
 from spigot.corpora.builders.propbank_ewt import propbank_ewt
 from spigot.corpora.builders.redwoods_dm import redwoods_dm
+from spigot.corpora.builders.rt_polarity import rt_polarity
 from spigot.corpora.builders.sources import Material, Origin, Watch
 from spigot.corpora.builders.sst import sst
 from spigot.corpora.builders.target import MANIFEST, Built, Part, Target
@@ -25,5 +26,6 @@ __all__ = [
     "open_sdp",
     "propbank_ewt",
     "redwoods_dm",
+    "rt_polarity",
     "sst",
 ]

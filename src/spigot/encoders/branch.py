@@ -1,0 +1,108 @@
+"""A BiLSTM of one's own over the vectors of words that another encoder looks up."""
+
+from collections.abc import Mapping
+from typing import final
+
+from jaxtyping import Float
+from torch import Tensor
+
+from spigot.batches.batch import Batch
+from spigot.data.vocab import Vocab
+from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
+from spigot.nn.encoder import BiLSTM
+from spigot.values import Count, Positive, Rate
+
+
+class BranchSettings(EncoderSettings):
+    """A BiLSTM over the vectors of a shared encoder, which it reads and does not change.
+
+    Attributes:
+        of: The name of the shared encoder, in `encoders`.
+        interleaved: Whether a layer reads both directions of the one below.
+        dropout: Share of units left out of the inputs and of the states, one mask a sentence.
+        input_dropout: Share of units left out of each token's vector.
+
+    Example:
+        >>> BranchSettings(of="words", hidden=64).layers
+        1
+    """
+
+    kind: str = "branch"
+    of: str
+    hidden: Positive = 150
+    layers: Count = 1
+    interleaved: bool = True
+    dropout: Rate = 0.0
+    input_dropout: Rate = 0.0
+
+
+@final
+@ENCODERS.register("branch")
+class BranchEncoder(AbstractEncoder):
+    """States of a BiLSTM over the word, lemma, tag and spelling vectors of another encoder.
+
+    Tables of words are most of a model, and alike in all of its encoders: with this one a stage has a reading of its
+    own without a table of its own. Nothing goes back to the vectors, so that what else reads them stays as it is.
+
+    Args:
+        settings: Sizes and dropout.
+        vocab: The indices.
+        vectors: Not used: the trunk has its own.
+        trunk: The encoder whose vectors it reads.
+
+    Example:
+        >>> from spigot.batches import collate, encode
+        >>> from spigot.data.sentence import Sentence
+        >>> from spigot.encoders import BiLSTMEncoder, BiLSTMSettings
+        >>> rain = Sentence(("Rain", "fell"))
+        >>> vocab = Vocab.of([rain])
+        >>> trunk = BiLSTMEncoder(BiLSTMSettings(hidden=8), vocab)
+        >>> branch = BranchEncoder(BranchSettings(of="words", hidden=6), vocab, trunk=trunk)
+        >>> branch(collate([encode(rain, vocab)])).shape, len(list(branch.parameters()))
+        (torch.Size([1, 3, 12]), 8)
+    """
+
+    Settings = BranchSettings
+
+    def __init__(
+        self,
+        settings: BranchSettings,
+        vocab: Vocab,
+        vectors: Float[Tensor, "words d"] | None = None,
+        *,
+        trunk: AbstractEncoder,
+    ) -> None:
+        super().__init__(settings, vocab, vectors)
+        trunk.branch()  # which says why, if the trunk has no vectors that could be read
+        self._trunk = (trunk,)  # not among the parameters of this one
+        self.lstm = BiLSTM(
+            trunk.inputs,
+            settings.hidden,
+            settings.layers,
+            interleaved=settings.interleaved,
+            dropout=settings.dropout,
+            input_dropout=settings.input_dropout,
+        )
+        self.outputs = self.lstm.outputs
+        self.is_noisy = bool(settings.dropout or settings.input_dropout)
+
+    @classmethod
+    def built(
+        cls,
+        settings: BranchSettings,
+        vocab: Vocab,
+        vectors: Float[Tensor, "words d"] | None,
+        others: Mapping[str, AbstractEncoder],
+    ) -> "BranchEncoder":
+        """The encoder on its trunk."""
+        if settings.of not in others:
+            known = f"; there are {', '.join(others)}" if others else ""
+            raise ValueError(
+                f"an encoder is a branch of {settings.of!r}, and there is no encoders.{settings.of}{known}."
+            )
+        return cls(settings, vocab, vectors, trunk=others[settings.of])
+
+    def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
+        """States of positions 0 to n."""
+        inputs = self._trunk[0].inputs_of(batch).detach()
+        return self.lstm(inputs, batch.lengths + 2, batch.seeds if noisy else None)[:, :-1]
