@@ -223,3 +223,17 @@ def test_whoever_loads_the_model_knows_which_vectors_are_fixed() -> None:
     loaded.load_state_dict(saved)
     assert loaded.learned.tolist() == [True, True, True, False, True, False]
     assert "learned" not in with_vectors(fixed=False).state_dict()
+
+
+def test_a_fixed_vector_is_never_dropped_but_what_was_learned_is() -> None:
+    """Word 3 has a vector, word 4 has none: both lose their lemma, and word 4 its own vector too."""
+    vectors = torch.zeros(6, 3)
+    vectors[3] = torch.tensor([1.0, 2.0, 3.0])
+    embed = TokenEmbedding((6, 6, 6), (3, 2, 1), torch.zeros(6), alpha=1.0, vectors=vectors, fixed=True)
+    ids, seeds = torch.tensor([[ROOT, 3, 4, END]]), torch.tensor([7])
+    kept, dropped = embed(ids, ids, ids)[0], embed(ids, ids, ids, seeds)[0]  # all of them: no word was ever seen
+    assert torch.equal(dropped[1, :3], vectors[3])
+    assert torch.equal(dropped[2, :3], embed.tables[0].weight[0])
+    assert torch.equal(dropped[1:3, 3:5], embed.tables[1].weight[[0, 0]])
+    assert torch.equal(dropped[:, 5], kept[:, 5])  # tags stay
+    assert torch.equal(dropped[[0, 3]], kept[[0, 3]])

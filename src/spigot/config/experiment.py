@@ -123,10 +123,10 @@ class Config(Values):
             if not is_learned(stage) and (stage.reads or not stage.latent or name == self.end):
                 raise ValueError(f"stages.{name} follows a rule: it reads nothing, has no data, and cannot be the last")
         self._check_names()
+        self._check_beside()
         self._check_trained()
         self._check_frozen()
         self._check_folds()
-        self._check_beside()
         return self
 
     def _check_names(self) -> None:

@@ -97,9 +97,7 @@ class BranchEncoder(AbstractEncoder):
         """The encoder on its trunk."""
         if settings.of not in others:
             known = f"; there are {', '.join(others)}" if others else ""
-            raise ValueError(
-                f"an encoder is a branch of {settings.of!r}, and there is no encoders.{settings.of}{known}."
-            )
+            raise ValueError(f"there is no encoders.{settings.of} that an encoder could be a branch of{known}.")
         return cls(settings, vocab, vectors, trunk=others[settings.of])
 
     def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:

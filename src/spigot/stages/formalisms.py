@@ -16,7 +16,7 @@ from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc
 from spigot.nn.crossed import LowRank
 from spigot.stages.graph_scores import Scored, dense, dense_parts
-from spigot.stages.graphs import PRUNER, GraphSettings
+from spigot.stages.graphs import PRUNER, PrunedGraphSettings
 from spigot.stages.joint_parts import crossed_values, given_others
 from spigot.stages.pruning import ArcPruner
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, Surroundings
@@ -28,7 +28,7 @@ from spigot.wires.estimators import EstimatorSettings
 Cost = Annotated[float, Field(ge=0)]
 
 
-class FormalismSettings(GraphSettings):
+class FormalismSettings(PrunedGraphSettings):
     """A parser into several formalisms.
 
     Attributes:

@@ -28,15 +28,11 @@ from spigot.wires.estimators import EstimatorSettings
 PRUNER = "pruner"
 
 
-class GraphSettings(StageSettings):
-    """The semantic parser.
+class PrunedGraphSettings(StageSettings):
+    """What all parsers of semantic graphs can be told.
 
     Attributes:
-        scorer: What scores arcs and roles: a perceptron for each pair of words that pruning leaves, or a product of the
-            two words (biaffine), which is so cheap that it needs no learned pruning.
         mlp_layers: Hidden layers of perceptrons.
-        label_mlp: Hidden units of the products that score roles.
-        dropout: Share of the hidden units of products that is left out, one mask a sentence.
         loss: The structured hinge with costs, or the log loss of the same model without determinism.
         false_positive: Cost of a labelled arc too many (hinge).
         false_negative: Cost of a labelled arc missed (hinge).
@@ -44,10 +40,7 @@ class GraphSettings(StageSettings):
         roles: How many roles latent graphs have.
     """
 
-    scorer: Literal["mlp", "biaffine"] = "mlp"
     mlp_layers: Annotated[int, Field(ge=1, le=3)] = 2
-    label_mlp: Positive = 64
-    dropout: Rate = 0.0
     loss: Literal["hinge", "log"] = "hinge"
     false_positive: Annotated[float, Field(ge=0)] = 0.4
     false_negative: Annotated[float, Field(ge=0)] = 0.6
@@ -55,6 +48,21 @@ class GraphSettings(StageSettings):
     roles: Positive = 4
     pruning: Pruning = Pruning()
     optimiser: Optimiser = Optimiser(anneal_every=10)
+
+
+class GraphSettings(PrunedGraphSettings):
+    """The semantic parser.
+
+    Attributes:
+        scorer: What scores arcs and roles: a perceptron for each pair of words that pruning leaves, or a product of the
+            two words (biaffine), which is so cheap that it needs no learned pruning.
+        label_mlp: Hidden units of the products that score roles.
+        dropout: Share of the hidden units of products that is left out, one mask a sentence.
+    """
+
+    scorer: Literal["mlp", "biaffine"] = "mlp"
+    label_mlp: Positive = 64
+    dropout: Rate = 0.0
 
 
 @final

@@ -82,6 +82,8 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
     """The system of a run folder before its parameters are read."""
     folder = run_folder(run)
     config = read_config(folder)
+    if not (folder / VOCAB).exists():
+        raise FileNotFoundError(f"{folder} has no {VOCAB}; the training stopped before its first step.")
     try:
         names = read_names(folder)
         if "annotations" not in names and "roles" in names:
@@ -91,9 +93,7 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
             stage: ANNOTATIONS.find(settings.annotation).restored(names["annotations"][stage])
             for stage, settings in config.stages.items()
         }
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{folder} has no {VOCAB}; the training stopped before its first step.") from None
-    except _EarlierRun:
+    except (FileNotFoundError, _EarlierRun):
         raise
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None

@@ -1,0 +1,55 @@
+"""An encoder that reads the vectors of another one, and leaves them alone."""
+
+import pytest
+import torch
+
+from spigot.config import make_config
+from spigot.encoders import BranchEncoder
+from spigot.models import Parser, fresh
+from tests.parsing import batch_of, corpus
+
+DATA = corpus(train=6, dev=2)
+WORDS = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8, "character_dim": 6}
+
+
+def branching(of: str = "words") -> Parser:
+    stages = {
+        "syntax": {"annotation": "trees", "encoder": "words", "mlp": 8},
+        "semantics": {
+            "annotation": "graphs",
+            "encoder": {"kind": "branch", "of": of, "hidden": 6},
+            "mlp": 8,
+            "pruning": {"learned": False},
+        },
+    }
+    config = {"encoders": {"words": {"encoder": WORDS}}, "stages": stages, "data": {"tags": "columns"}}
+    return fresh(make_config(config), DATA.train)
+
+
+def test_nothing_goes_back_to_the_vectors() -> None:
+    parser = branching()
+    parser.model.loss(batch_of(DATA["graphs"].train, parser), "semantics").sum().backward()
+    assert all(value.grad is None for value in parser.model.encoders["words"].parameters())
+    branch = parser.model.stages["semantics"].encoder
+    assert isinstance(branch, BranchEncoder)
+    assert all(value.grad is not None for value in branch.parameters())
+    assert not {id(p) for p in branch.parameters()} & {id(p) for p in parser.model.encoders["words"].parameters()}
+
+
+def test_it_sees_what_its_trunk_sees() -> None:
+    parser = branching()
+    batch = batch_of(DATA["graphs"].dev, parser)
+    branch, trunk = parser.model.stages["semantics"].encoder, parser.model.encoders["words"]
+    before = branch(batch)
+    with torch.no_grad():
+        for value in trunk.lstm.parameters():
+            value.zero_()
+    assert torch.equal(branch(batch), before)  # not the trunk's states
+    with torch.no_grad():
+        trunk.embedding.tables[0].weight.zero_()
+    assert not torch.equal(branch(batch), before)  # but its vectors
+
+
+def test_a_trunk_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match=r"no encoders\.letters that an encoder could be a branch of; there are words"):
+        branching("letters")
