@@ -12,12 +12,12 @@ DATA = corpus(train=6, dev=2)
 WORDS = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8, "character_dim": 6}
 
 
-def branching(of: str = "words") -> Parser:
+def branching(of: str = "words", over: str = "vectors") -> Parser:
     stages = {
         "syntax": {"annotation": "trees", "encoder": "words", "mlp": 8},
         "semantics": {
             "annotation": "graphs",
-            "encoder": {"kind": "branch", "of": of, "hidden": 6},
+            "encoder": {"kind": "branch", "of": of, "over": over, "hidden": 6},
             "mlp": 8,
             "pruning": {"learned": False},
         },
@@ -53,3 +53,14 @@ def test_it_sees_what_its_trunk_sees() -> None:
 def test_a_trunk_that_is_not_there() -> None:
     with pytest.raises(ValueError, match=r"no encoders\.letters that an encoder could be a branch of; there are words"):
         branching("letters")
+
+
+def test_over_states_it_is_a_layer_more_and_trains_what_is_below() -> None:
+    parser = branching(over="states")
+    parser.model.loss(batch_of(DATA["graphs"].train, parser, list(range(6))), "semantics").sum().backward()
+    assert all(value.grad is not None for value in parser.model.encoders["words"].lstm.parameters())
+    assert parser.model.updated("semantics") == ["semantics", "encoders.words"]
+    states = parser.model.encoders["words"].states(batch := batch_of(DATA["graphs"].dev, parser), noisy=False)
+    branch = parser.model.stages["semantics"].encoder
+    assert isinstance(branch, BranchEncoder)
+    assert torch.equal(branch(batch, noisy=False), branch.lstm(states, batch.lengths + 1))

@@ -36,7 +36,7 @@ app = cyclopts.App(
 _COMMANDS = {
     "Start": ("demo:demo",),
     "Train": ("corpus:corpus", "train:train", "study:study", "sweep:sweep", "clusters:clusters"),
-    "Use": ("parse:parse", "predict:predict", "tag:tag", "models:models"),
+    "Use": ("parse:parse", "predict:predict", "tag:tag", "models:models", "pack:pack"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "draw:draw"),
 }

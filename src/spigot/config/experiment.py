@@ -142,7 +142,7 @@ class Config(Values):
     def _check_frozen(self) -> None:
         """What stands behind a frozen wire must stay as it is."""
         encoders = (self.stages[name].encoder for name in self.trained)
-        shared = {encoder for encoder in encoders if isinstance(encoder, str)}
+        shared = {encoder if isinstance(encoder, str) else encoder.trains for encoder in encoders}
         for name, stage in self.stages.items():
             if not is_learned(stage) or name in self.trained:
                 continue

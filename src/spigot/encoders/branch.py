@@ -1,7 +1,7 @@
-"""A BiLSTM of one's own over the vectors of words that another encoder looks up."""
+"""A BiLSTM of one's own over what another encoder makes of words."""
 
 from collections.abc import Mapping
-from typing import final
+from typing import Literal, final
 
 from jaxtyping import Float
 from torch import Tensor
@@ -14,10 +14,12 @@ from spigot.values import Count, Positive, Rate
 
 
 class BranchSettings(EncoderSettings):
-    """A BiLSTM over the vectors of a shared encoder, which it reads and does not change.
+    """A BiLSTM over what a shared encoder makes of words.
 
     Attributes:
         of: The name of the shared encoder, in `encoders`.
+        over: Its `vectors` of single words, which are read and not changed; or its `states`, on which this one is a
+            layer more, and trains them.
         interleaved: Whether a layer reads both directions of the one below.
         dropout: Share of units left out of the inputs and of the states, one mask a sentence.
         input_dropout: Share of units left out of each token's vector.
@@ -29,26 +31,33 @@ class BranchSettings(EncoderSettings):
 
     kind: str = "branch"
     of: str
+    over: Literal["vectors", "states"] = "vectors"
     hidden: Positive = 150
     layers: Count = 1
     interleaved: bool = True
     dropout: Rate = 0.0
     input_dropout: Rate = 0.0
 
+    @property
+    def trains(self) -> str:
+        """The shared encoder, if its states are read."""
+        return self.of if self.over == "states" else ""
+
 
 @final
 @ENCODERS.register("branch")
 class BranchEncoder(AbstractEncoder):
-    """States of a BiLSTM over the word, lemma, tag and spelling vectors of another encoder.
+    """States of a BiLSTM over the vectors of another encoder (of words, lemmas, tags, spelling), or over its states.
 
     Tables of words are most of a model, and alike in all of its encoders: with this one a stage has a reading of its
-    own without a table of its own. Nothing goes back to the vectors, so that what else reads them stays as it is.
+    own without a table of its own. Nothing goes back to vectors, so that what else reads them stays as it is; over
+    states, the stage has a layer of its own above one that it shares.
 
     Args:
         settings: Sizes and dropout.
         vocab: The indices.
         vectors: Not used: the trunk has its own.
-        trunk: The encoder whose vectors it reads.
+        trunk: The encoder that it reads.
 
     Example:
         >>> from spigot.batches import collate, encode
@@ -73,10 +82,12 @@ class BranchEncoder(AbstractEncoder):
         trunk: AbstractEncoder,
     ) -> None:
         super().__init__(settings, vocab, vectors)
-        trunk.branch()  # which says why, if the trunk has no vectors that could be read
+        self.over = settings.over
+        if self.over == "vectors":
+            trunk.branch()  # which says why, if the trunk has no vectors that could be read
         self._trunk = (trunk,)  # not among the parameters of this one
         self.lstm = BiLSTM(
-            trunk.inputs,
+            trunk.inputs if self.over == "vectors" else trunk.outputs,
             settings.hidden,
             settings.layers,
             interleaved=settings.interleaved,
@@ -84,7 +95,8 @@ class BranchEncoder(AbstractEncoder):
             input_dropout=settings.input_dropout,
         )
         self.outputs = self.lstm.outputs
-        self.is_noisy = bool(settings.dropout or settings.input_dropout)
+        below = self.over == "states" and trunk.is_noisy
+        self.is_noisy = bool(settings.dropout or settings.input_dropout) or below
 
     @classmethod
     def built(
@@ -102,5 +114,7 @@ class BranchEncoder(AbstractEncoder):
 
     def forward(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
         """States of positions 0 to n."""
-        inputs = self._trunk[0].inputs_of(batch).detach()
-        return self.lstm(inputs, batch.lengths + 2, batch.seeds if noisy else None)[:, :-1]
+        trunk, seeds = self._trunk[0], batch.seeds if noisy else None
+        if self.over == "states":
+            return self.lstm(trunk.states(batch, noisy=noisy), batch.lengths + 1, seeds)
+        return self.lstm(trunk.inputs_of(batch).detach(), batch.lengths + 2, seeds)[:, :-1]

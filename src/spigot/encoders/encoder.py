@@ -35,6 +35,11 @@ class EncoderSettings(Values):
 
     kind: str
 
+    @property
+    def trains(self) -> str:
+        """The shared encoder that learns with this one, as it is built on it; empty if there is none."""
+        return ""
+
 
 def encoder_settings(table: Any) -> EncoderSettings:
     """The settings of an encoder from a table; a BiLSTM unless it says otherwise.

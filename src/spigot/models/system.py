@@ -236,7 +236,7 @@ class System(nn.Module):
             return [task]
         leaders = [task, *self.config.companions(task)]
         stages = list(dict.fromkeys(name for leader in leaders for name in self.config.reached(leader)))
-        shared = dict.fromkeys(self.stages[name].shared_encoder for name in stages)
+        shared = dict.fromkeys(self.stages[name].trained_encoder for name in stages)
         return [*stages, *(f"encoders.{name}" for name in shared if name)]
 
     def loss(

@@ -188,6 +188,11 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """The name of the encoder it shares; empty if it has its own."""
         return self.settings.encoder if isinstance(self.settings.encoder, str) else ""
 
+    @property
+    def trained_encoder(self) -> str:
+        """The name of the shared encoder that its loss trains: the one it shares, or one that its own builds on."""
+        return self.shared_encoder or (self._own.trains if self._own is not None else "")
+
     def _source(self, wire: WireSettings) -> Source:
         return self._others[1][wire.stage]
 

@@ -184,7 +184,7 @@ class Trainer:
         """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
         if name.startswith("encoders."):  # as long as a stage that it belongs to
             stages = self.parser.model.stages.items()
-            users = [stage for stage, model in stages if f"encoders.{model.shared_encoder}" == name]
+            users = [stage for stage, model in stages if f"encoders.{model.trained_encoder}" == name]
             return max((self._epochs_before(stage, phase) for stage in users), default=0)
         if name in self.config.stages and self.config.stages[name].beside:
             name = self.config.stages[name].beside
