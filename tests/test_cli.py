@@ -79,7 +79,7 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
             "there is no option --thread; did you mean --threads? See spigot pre",
         ),
         (["score", "a.sdp", "--frobnicate"], 2, "there is no option --frobnicate. See spigot score --help."),
-        (["parse"], 2, "RUN is missing. See spigot parse --help."),
+        (["predict"], 2, "RUN is missing. See spigot predict --help."),
         (["predict", "RUN", "a.sdp"], 2, "--out is missing. See spigot predict --help."),
         (["draw", "a.sdp", "--out"], 2, "--out has no value. See spigot draw --help."),
         (["draw", "no-such-file"], 1, "no-such-file: no such data file."),

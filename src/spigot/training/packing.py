@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from spigot.bundled import run_folder
+from spigot.data.tagging.tagger import Tagger
 from spigot.training import checkpoint
 
 _LARGE = 4096
@@ -73,7 +74,7 @@ def pack(run: str | os.PathLike[str], out: str | os.PathLike[str], *, base: str 
     checkpoint.write_tensors(target / checkpoint.MODEL, tensors)
     shutil.copy(source / checkpoint.CONFIG, target / checkpoint.CONFIG)
     if not base and (source / checkpoint.TAGGER).exists():
-        shutil.copy(source / checkpoint.TAGGER, target / checkpoint.TAGGER)
+        Tagger.load(source / checkpoint.TAGGER).save(target / checkpoint.TAGGER)  # earlier versions wrote more bytes
     return target
 
 

@@ -1,0 +1,113 @@
+"""The models that come with spigot: they are there, small, and good enough to be worth it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import spigot
+from spigot import cli
+from spigot.bundled import DEFAULT, bundled_models, card, is_model, run_folder
+from spigot.data.formats import read
+from spigot.documents import TextParser
+from spigot.training import checkpoint
+
+TEXT = "The old tailor gave the poet a letter yesterday. She didn't read it."
+
+
+@pytest.fixture(scope="module")
+def english() -> TextParser:
+    return spigot.load()
+
+
+def test_all_models_together_fit_into_twelve_megabytes() -> None:
+    assert {"en", "en-sentiment"} <= bundled_models().keys()
+    assert sum(card(name).megabytes for name in bundled_models()) < 12
+
+
+@pytest.mark.parametrize("name", bundled_models())
+def test_a_card_says_what_one_must_know(name: str) -> None:
+    known = card(name)
+    assert known.about.endswith(".")
+    assert known.licence.startswith("CC BY")
+    assert known.data
+    assert known.limits
+    assert known.scores
+    assert {"command", "commit"} <= known.training.keys()
+
+
+def test_english_knows_its_own_language(english: TextParser) -> None:
+    first, second = english(TEXT)
+    assert [token.relation for token in first][:3] == ["det", "amod", "nsubj"]
+    assert first[3].text == "gave"
+    assert first[3].head is None
+    assert {(arc.predicate, arc.argument, arc.role) for arc in first.graph.arcs} >= {(4, 3, "ARG0"), (4, 8, "ARG1")}
+    assert [token.upos for token in second] == ["PRON", "AUX", "PART", "VERB", "PRON", "PUNCT"]
+    assert [token.lemma for token in second][:4] == ["she", "do", "not", "read"]
+
+
+def test_moods_have_names() -> None:
+    nlp = spigot.load("en-sentiment")
+    found = [nlp(text)[0].label for text in ("A warm, funny and wonderful film.", "A dull, stupid and boring mess.")]
+    assert [nlp.parser.class_names[label] for label in found] == ["positive", "negative"]
+
+
+def test_both_models_have_the_same_parser(english: TextParser) -> None:
+    more = spigot.load("en-sentiment")
+    assert [[(t.head and t.head.text, t.relation) for t in s] for s in more(TEXT)] == [
+        [(t.head and t.head.text, t.relation) for t in s] for s in english(TEXT)
+    ]
+
+
+def test_commands_use_it_where_no_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "story.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    assert cli.main(["parse", str(text), "-o", str(tmp_path / "story.conllu"), "--threads", "1"]) == 0
+    named = ["parse", DEFAULT, str(text), "-o", str(tmp_path / "named.conllu"), "--threads", "1"]
+    assert cli.main(named) == 0
+    assert (tmp_path / "story.conllu").read_bytes() == (tmp_path / "named.conllu").read_bytes()
+    sentence = next(read(tmp_path / "story.conllu"))
+    assert sentence.relations is not None
+    assert sentence.upos is not None
+    assert sentence.tags is not None
+    assert cli.main(["draw", "--text", TEXT, "--sentence", "2", "--to", "svg"]) == 0
+    assert "nsubj" in capsys.readouterr().out
+
+
+def test_models_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["models"]) == 0
+    assert "en-sentiment" in capsys.readouterr().out
+    assert cli.main(["models", "en", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["licence"] == card("en").licence
+    assert cli.main(["models", "en"]) == 0
+    assert "must not" in capsys.readouterr().out
+    assert cli.main(["models", "latin"]) == 1
+    assert "no model called latin comes with spigot; there are en, en-sentiment." in capsys.readouterr().err
+
+
+def test_a_folder_of_the_same_name_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_folder("en") == bundled_models()["en"]
+    (tmp_path / "en").mkdir()
+    assert is_model("en")  # an empty folder is no run
+    checkpoint.write_config(tmp_path / "en" / "config.toml", checkpoint.read_config(bundled_models()["en"]))
+    assert run_folder("en") == Path("en")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["parse", "nowhere", "text.txt"], "nowhere is no run folder, no model that comes with spigot (en"),
+        (["parse", "."], "is no run folder: it has no config.toml"),
+        (["draw", "--text", "It rained.", "--sentence", "2"], "the text has 1 sentence; give a number from 1"),
+        (["draw"], "give either a file or --text"),
+        (["draw", "--text", "It rained.", "--gold", "a.sdp"], "--trees, --gold and --before go with a file"),
+        (["train", "--resume", "en"], "there is no run to resume"),
+    ],
+)
+def test_what_is_said(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == 1
+    assert said in capsys.readouterr().err
