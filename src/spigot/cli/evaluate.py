@@ -153,7 +153,7 @@ def _each(parser: "Parser", gold: "Sequence[Sentence]", predicted: "Sequence[Sen
         predicted = [sentence.put(name, None) for sentence in predicted]
     if some and not any(has(gold, name) for name in parser.finds if name not in some):
         return {}
-    return score_files(gold, predicted, parser.finds)
+    return score_files(gold, predicted, {name: a for name, a in parser.annotations.items() if name in parser.finds})
 
 
 def _score_tests(run: Path, threads: int | None, device: str, precision: Precision, *, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """`spigot score`: two files, one right and one predicted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -79,13 +79,15 @@ Scores: TypeAlias = dict[str, Scored]
 """By the name of the annotation."""
 
 
-def score_files(gold: Sequence[Sentence], predicted: Sequence[Sentence], wanted: Sequence[str] = ()) -> Scores:
+def score_files(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], wanted: "Mapping[str, AbstractAnnotation] | None" = None
+) -> Scores:
     """Score every kind of annotation that occurs on both sides.
 
     Args:
         gold: Sentences with the right annotation.
         predicted: The same sentences with the predicted one.
-        wanted: Columns of words that are to be scored too, if both have them: `tags`.
+        wanted: Columns of words that are to be scored too, if both have them: `tags`, `upos`.
 
     Raises:
         ValueError: If they have no kind of annotation in common, or are not the same sentences.
@@ -95,12 +97,11 @@ def score_files(gold: Sequence[Sentence], predicted: Sequence[Sentence], wanted:
         >>> score_files([sentence], [sentence])["heads"].scores["uas"]
         1.0
     """
-    from spigot.annotations import kind_of, nouns_in
+    from spigot.annotations import nouns_in
 
     found = shared(gold, predicted)
-    for name in wanted:
-        kind = kind_of(name)
-        if kind is not None and has(gold, name) and has(predicted, name):
+    for name, kind in (wanted or {}).items():
+        if name not in found and has(gold, name) and has(predicted, name):
             found[name] = kind
     if not found:
         raise ValueError(f"the files have {nouns_in(gold)} and {nouns_in(predicted)}: there is nothing to compare.")
