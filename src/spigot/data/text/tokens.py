@@ -81,6 +81,7 @@ _KINDS = (
 _TOKEN = re.compile("|".join(_KINDS), re.DOTALL | re.IGNORECASE)
 
 _CLITIC = re.compile(rf"(?<=[^\W\d_])(?:n{_APOSTROPHE}t|{_APOSTROPHE}(?:s|m|d|re|ve|ll))$", re.IGNORECASE)
+_LONE_CLITIC = re.compile(rf"n{_APOSTROPHE}t|{_APOSTROPHE}(?:s|m|d|re|ve|ll)", re.IGNORECASE)
 _NEGATED = "ai are ca could did do does had has have is should was were wo would"
 _WHOLE = {
     **{f"{verb}nt": len(verb) for verb in _NEGATED.split()},
@@ -182,6 +183,18 @@ def is_abbreviation(word: str) -> bool:
     if low in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word.isupper()):
         return True
     return word[:1].isupper() and low in _CAPITALISED
+
+
+def is_contraction(first: str, second: str) -> bool:
+    """Whether two words, written as one, were one until they were taken apart: a word and its clitic.
+
+    Example:
+        >>> [is_contraction(*pair) for pair in (("did", "n't"), ("can", "not"), ("over", "."), ("5", "km"))]
+        [True, True, False, False]
+    """
+    if _LONE_CLITIC.fullmatch(second):
+        return first[-1:].isalnum()
+    return _WHOLE.get(f"{first}{second}".lower()) == len(first)
 
 
 def _word(form: str, cannot: bool) -> list[str]:
