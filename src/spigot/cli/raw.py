@@ -81,6 +81,7 @@ def plain_raw(scores: "RawScores") -> dict[str, Any]:
     """The scores for JSON: what there is, and nothing else.
 
     Example:
+        >>> from spigot.data.sentence import Sentence
         >>> from spigot.evaluation import score_raw
         >>> list(plain_raw(score_raw([Sentence(("Rain",))], [Sentence(("Rain",))])))
         ['aligned', 'tokens', 'sentences', 'words']
@@ -97,6 +98,7 @@ def print_raw(scores: "RawScores") -> None:
         scores: The numbers.
 
     Example:
+        >>> from spigot.data.sentence import Sentence
         >>> from spigot.evaluation import score_raw
         >>> print_raw(score_raw([Sentence(("Rain",))], [Sentence(("Rain",))]))  # doctest: +ELLIPSIS
         Plain text: 1 sentences and 1 words, per cent
