@@ -86,6 +86,8 @@ def ends(forms: Sequence[str], spaces: Sequence[str], following: str) -> bool:
         return last in _STOPS and len(following) > 1 and _DOTS.issuperset(following)
     bracketed = following[0] in "(["
     following = following[_BEFORE_WORD.match(following).end() :] or following  # pyright: ignore[reportOptionalMemberAccess]
+    if not k and len(last) > 1 and _DOTS.issuperset(last):
+        return False  # it opens a sentence
     if _ENDS.issuperset(last):
         if last in _DOTS and k:
             before = forms[k - 1]
