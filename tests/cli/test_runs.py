@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from spigot import cli
 from spigot.corpora.synthetic import synthetic
 from spigot.data.formats import read, write
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.evaluation import score_graphs, score_trees
+from spigot.data.text.treebank import treebank_text
+from spigot.evaluation import score_graphs, score_raw, score_trees
 from spigot.training import checkpoint
 
 GOLD = synthetic(12, seed=5)
@@ -95,6 +96,22 @@ def test_evaluate_does_not_look_at_the_answers(trained, graphs, tmp_path, capsys
     right, other = (record[str(path)]["scores"]["graphs"] for path in (graphs, wrong))
     assert right["labelled"]["predicted"] == other["labelled"]["predicted"] > 0
     assert other["labelled_without_tops"]["correct"] == 0
+
+
+def test_evaluate_from_plain_text(trained, trees, graphs, capsys):
+    """The words of the corpus are divided by spaces, so that nothing is lost; a sentence may end elsewhere."""
+    assert run("evaluate", trained, trees, "--raw", "--json", *FAST) == 0
+    scores = json.loads(capsys.readouterr().out)[str(trees)]["scores"]
+    gold = list(read(trees))
+    expected = score_raw(gold, list(checkpoint.load(trained).parse_text(treebank_text(gold))))
+    assert scores["words"]["gold"] == sum(map(len, GOLD))
+    assert scores["uas"] == asdict(expected)["uas"]
+    assert run("evaluate", trained, trees, "--raw", *FAST) == 0
+    assert re.search(r"^ *UAS( +\d+\.\d\d){4}$", capsys.readouterr().out, re.MULTILINE)
+    assert "does not say what it is" in failure(capsys, "evaluate", trained, graphs, "--raw")
+    assert "leave out --graph" in failure(capsys, "evaluate", trained, trees, "--raw", "--graph")
+    assert run("score", trees, trees, "--raw", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["scores"]["uas"]["f1"] == 1
 
 
 def test_evaluate_bad_sentences(trained, graphs, tmp_path, capsys):

@@ -20,7 +20,7 @@ from spigot.data.text.conventions import Conventions
 from spigot.data.text.decoding import Decoder
 from spigot.data.text.raw import LONGEST, Splitter, detokenise, sentences, tokenise
 from spigot.data.text.reading import Reader
-from spigot.data.text.spacing import with_text
+from spigot.data.text.spacing import spacing_of, with_text
 from spigot.data.vocab import Vocab
 
 # Signs with a meaning to the tokeniser, and characters that break careless ones: lone surrogates, NUL, marks, joiners.
@@ -321,3 +321,47 @@ def test_hyphens_are_cut_as_in_the_training_data() -> None:
     assert not Conventions.of(Vocab.of(compounds)).hyphens
     assert Conventions.of(Vocab.of([*compounds, Sentence(("-",) * 200)])).hyphens
     assert Conventions.of(Vocab.of([Sentence(("e-mail", "anti-war"))] * 50)).hyphens
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Really...? No!!..", "Really ... ? No !! .."),
+        ("?! .?", "?! .?"),
+        ("16.3hh 5.6t 1,350kg", "16.3 hh 5.6 t 1,350 kg"),
+        ("a .doc file", "a .doc file"),
+        ("write to @poe.com, @poe", "write to @poe.com , @poe"),
+        ("alt.birds.open-forum", "alt.birds.open-forum"),
+        ("---== News ==--- |---+--->", "---== News ==--- |---+--->"),
+        ("well d*mn *so* what", "well d*mn * so * what"),
+        ("fine :)thanks w/out it", "fine :) thanks w/out it"),
+    ],
+)
+def test_odd_tokens(text: str, tokens: str) -> None:
+    assert tokenise(text) == tuple(tokens.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Two things: 1. Bread. | Then tea.",
+        "At 3 p.m. EST we left. | Then it rained.",
+        "It works! ^_^ | Great.",
+        "He fell. | ... The rest is known.",
+        "We left. | PS. Bring tea.",
+    ],
+)
+def test_odd_ends(text: str) -> None:
+    found = [detokenise(sentence).strip() for sentence in sentences(text.replace("| ", ""))]
+    assert found == text.split(" | ")
+
+
+def test_contractions_are_written_as_multiword_tokens() -> None:
+    (sentence,) = sentences("\tIt's the boys' and I can't've 'seen boys' - so.")
+    stream = io.BytesIO()
+    write([with_text(sentence)], stream, "conllu")
+    lines = [line.split("\t") for line in stream.getvalue().decode().splitlines()[1:] if line]
+    ranges = {cells[0]: cells[1] for cells in lines if "-" in cells[0]}
+    assert ranges == {"1-2": "It's", "4-5": "boys'", "8-10": "can't've"}  # the last mark closes a quotation
+    (back,) = read(io.BytesIO(stream.getvalue()), "conllu")
+    assert spacing_of(back) == sentence.source

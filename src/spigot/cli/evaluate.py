@@ -17,6 +17,7 @@ from spigot.cli.console import (
     torch_device,
     use_threads,
 )
+from spigot.cli.raw import check_raw, evaluate_raw, plain_raw, print_raw
 from spigot.cli.score import Scored, Scores, intervals_of, plain_scores, print_scores, score_files
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def evaluate(
     /,
     *files: Path,
     tests: Flag = False,
+    raw: Flag = False,
     labels: Flag = False,
     graph: Enhanced = False,
     field: str = "",
@@ -48,6 +50,9 @@ def evaluate(
     sentences. Of systems that join graphs it is said for which share of the sentences the relaxation was integral, and
     the answer is proven to be optimal.
 
+    With --raw the system gets the plain text of CoNLL-U files, and has to find sentences and words as well: precision,
+    recall and F1 of tokens, sentences, words, tags, lemmas, UAS, LAS, CLAS and BLEX, as in the CoNLL 2018 shared task.
+
     Parameters
     ----------
     run
@@ -58,6 +63,8 @@ def evaluate(
     tests
         Score the run's own test sets, which its training left out (--no-tests), and keep that in the run folder as the
         training would have. In place of FILES.
+    raw
+        Give the system the text of the files, with nothing divided, tagged or parsed. They must be CoNLL-U.
     labels
         Print the numbers of every role and of every class too, and which classes were taken for which; with --json
         they are always there.
@@ -79,6 +86,9 @@ def evaluate(
     from spigot.models import certainty
     from spigot.training import checkpoint
 
+    others = {"--tests": tests, "--labels": labels, "--graph": graph, "--field": bool(field)}
+    if raw:
+        check_raw(files, format, others)
     if tests:
         if files:
             raise ValueError(f"--tests scores the run's own test sets; leave out {files[0]}, or leave out --tests.")
@@ -92,6 +102,15 @@ def evaluate(
     results = {}
     for path in files:
         skipped = Skipped()
+        if raw:
+            with use_threads(threads):
+                found = evaluate_raw(parser, run, path, format, skipped if skip_bad else None)
+            results[str(path)] = {"scores": plain_raw(found), "skipped": skipped.count}
+            if not as_json:
+                print(path)
+                print_raw(found)
+            skipped.report()
+            continue
         gold = read_gold(path, format, enhanced=graph, skip_bad=skipped if skip_bad else None)
         gold = [_called(parser, sentence, field) for sentence in gold] if field else gold
         _check_fields(parser, gold, run, path)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spigot.cli.answers import format_beside, has, shared
 from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, say, show_table
+from spigot.cli.raw import check_raw, plain_raw, print_raw
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 
@@ -19,6 +20,7 @@ def score(
     predicted: Path,
     /,
     *,
+    raw: Flag = False,
     labels: Flag = False,
     intervals: Flag = False,
     seed: int = 0,
@@ -34,6 +36,9 @@ def score(
         The file with the right annotation.
     predicted
         The file with the predicted annotation of the same sentences.
+    raw
+        The files have the same text, but perhaps not the same sentences and words: the measures of CoNLL 2018, which
+        need CoNLL-U. The names of both files, or --format, must say so.
     labels
         Print the numbers of every role and of every class too, and which classes were taken for which; with --json
         they are always there.
@@ -46,11 +51,23 @@ def score(
     as_json
         Print the numbers as JSON instead of tables.
     """
+    if raw:
+        check_raw((gold, predicted), format, {"--labels": labels, "--intervals": intervals})
     skipped = Skipped()
     right, answer = (
         list(read(path, format_beside(path, gold, format), skip_bad=skipped if skip_bad else None))
         for path in (gold, predicted)
     )
+    if raw:
+        from spigot.evaluation import score_raw
+
+        found = score_raw(right, answer)
+        if as_json:
+            print_json({"scores": plain_raw(found), "skipped": skipped.count})
+        else:
+            print_raw(found)
+        skipped.report()
+        return
     scores = score_files(right, answer)
     bounds = intervals_of(right, answer, scores, seed=seed) if intervals else {}
     if as_json:

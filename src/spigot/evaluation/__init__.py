@@ -25,6 +25,7 @@ from spigot.evaluation.metrics import (
     tree_counts,
     word_counts,
 )
+from spigot.evaluation.raw import RawScores, score_raw
 from spigot.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
 from spigot.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
 from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
@@ -54,6 +55,7 @@ __all__ = [
     "Measure",
     "Paired",
     "Profile",
+    "RawScores",
     "RoleChanges",
     "Row",
     "Score",
@@ -81,6 +83,7 @@ __all__ = [
     "score_graphs",
     "score_labelled_trees",
     "score_labels",
+    "score_raw",
     "score_tags",
     "score_trees",
     "seed_bootstrap",

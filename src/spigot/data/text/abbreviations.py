@@ -20,7 +20,7 @@ TITLES = words(
 )
 """They stand before a name, so that the capital after them opens no sentence."""
 
-NUMBERED = words("app art arts cap ch chap cl eq eqs ex fig figs no nos nr op p para pp pt sec sect tab vol vols")
+NUMBERED = words("app art arts cap ch chap cl eq eqs ex fig figs no nos nr op p para pp pt sc sec sect tab vol vols")
 """They stand before a number, and are words of another kind, or the end of a sentence, before anything else."""
 
 MONTHS = words("jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed weds thu thur thurs fri sat sun")
@@ -29,8 +29,8 @@ MONTHS = words("jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues we
 OTHERS = words(
     """abbr acad al approx apt assn assoc attn ave avg bldg blvd bros ca cent cf cie co conf cont corp ctr dept dist
     div ed eds eg ent esp esq est etc ext ff fl ft gal govt hrs hwy ibid ie illus inc incl int intl jr jun lb lbs
-    llc ltd max mfg mfr min mins misc mt mtn mts natl obs orig oz phd pkwy pl plc ppl prev prob pseud pty pub qt
-    quot rd recd ref resp rte sq tbsp tel temp tr trans tsp univ usu va viz vs yr yrs ala ariz ark calif colo conn
+    llc ltd max mfg mfr min mins misc mt mtn mts natl obs orig oz phd pkwy pl plc ppl prev prob ps pseud pty pub qt
+    quot rd recd ref resp rte sq sts tbsp tel temp tr trans tsp univ usu va viz vs yr yrs ala ariz ark calif colo conn
     fla ga ill ind kan kans ky la mass mich minn miss mo mont neb nev okla ont penn penna que tenn tex vt wash wis
     wyo"""
 )

@@ -12,20 +12,25 @@ from spigot.data.text.tokens import CLOSERS, EMOJI
 
 _DOTS = frozenset(".\u2026")
 _ENDS = frozenset(".!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362\u203c\u2047\u2048\u2049\u3002\uff01\uff0e\uff1f\uff61")
+_STOPS = (".", "!", "?")
 _WIDE = frozenset("\u3002\uff01\uff0e\uff1f\uff61")  # no space follows them
 _CLOSERS = frozenset(CLOSERS)
 _TRAILING = (_CLOSERS | _ENDS) - frozenset("\"'\u2019")
-_FACE = re.compile(rf"[<>]?[:;=][-o^'*]?[]()[DPp|/\\]+|\([-o^']?[:;=]|</?3+|{EMOJI}.*", re.IGNORECASE)
+_FACE = re.compile(rf"[<>]?[:;=][-o^'*]?[]()[DPpO|/\\]+|\([-o^']?[:;=]|</?3+|\^[_.-]*\^|xD+|{EMOJI}.*", re.IGNORECASE)
 
 _LINE = re.compile("\r\n|[\n\r\v\x85\u2028]")
 _PAGE = re.compile("[\f\x1c\x1d\u2029]")
 _BULLET = re.compile(r"[-*+\u2022\u00b7\u25aa\u25e6\u2023\u2013\u2014\u25cf\u25a0]|\(?(?:\d{1,3}|[a-zA-Z])\)|\d{1,3}\.")
 _BEFORE_WORD = re.compile(r"[^\w\s]*")
 _GLUED = re.compile(r"[a-z]{2,}[.!?]+[A-Z][a-z]|[a-z]{2,}[.!?]+[AI]$|[a-z]{2,}\.[a-z]{2,}")
-_OFTEN_LAST = ("etc", "a.m", "p.m")
+_HOURS = ("a.m", "p.m")
+_OFTEN_LAST = ("etc", *_HOURS)
+_REMARKS = ("p.s", "ps")
+_ZONE = re.compile(r"(?:[ECMP][SD]?T|GMT|UTC)\b")
 _AFTER_NAMES = ("st", "sr")  # Main St., Bob Sr.; before a name they are titles
 _RULE = re.compile(r"([=*_~#-])\1{2,}")
 _ROMAN = re.compile(r"(?=[IVX])X{0,3}(?:IX|IV|V?I{0,3})(?!\w)(?<!\bI)")
+_BEFORE_ITEMS = (":", "*", "\u2022")
 _ITEM = re.compile(r"\d{1,3}|[^\W\d_]|[IVX]{1,4}")
 
 
@@ -74,18 +79,21 @@ def ends(forms: Sequence[str], spaces: Sequence[str], following: str) -> bool:
     lines = line_breaks(spaces[-1])
     if lines > 1 or (lines and (_BULLET.fullmatch(following) or _is_ruled(forms, spaces))):
         return True
-    if _adds_nothing(following):
-        return False
     k = last_word(forms, spaces)
     last, closed = forms[k], k < len(forms) - 1
+    if _adds_nothing(following):
+        # An ellipsis after a whole sentence stands for what is left out before the next.
+        return last in _STOPS and len(following) > 1 and _DOTS.issuperset(following)
     bracketed = following[0] in "(["
     following = following[_BEFORE_WORD.match(following).end() :] or following  # pyright: ignore[reportOptionalMemberAccess]
+    if not k and len(last) > 1 and _DOTS.issuperset(last):
+        return False  # it opens a sentence
     if _ENDS.issuperset(last):
         if last in _DOTS and k:
             before = forms[k - 1]
             if not spaces[k - 1] and is_numbered(before, following):
                 return False
-            if k == 1 and not spaces[0] and _ITEM.fullmatch(before):
+            if not spaces[k - 1] and _ITEM.fullmatch(before) and (k == 1 or forms[k - 2] in _BEFORE_ITEMS):
                 return False  # the number of a list item
         if following[0].islower():
             return not closed and not (_DOTS.issuperset(last) and last != ".")
@@ -111,7 +119,9 @@ def _adds_nothing(stretch: str) -> bool:
 def _ends_with(abbreviation: str, following: str) -> bool:
     """Whether a sentence ends in an abbreviation, by what comes next."""
     low = abbreviation.lower()
-    if not following[0].isupper() or (low in TITLES and low not in _AFTER_NAMES) or low == "p.s":
+    if not following[0].isupper() or (low in TITLES and low not in _AFTER_NAMES) or low in _REMARKS:
+        return False
+    if low in _HOURS and _ZONE.match(following):
         return False
     opens = _opens(following)
     if len(low) == 1:

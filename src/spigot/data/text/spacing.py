@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 
 from spigot.data.formats.conll import ConllSource
 from spigot.data.sentence import Sentence
+from spigot.data.text.contractions import contractions
 
 _NAMES = {" ": r"\s", "\t": r"\t", "\n": r"\n", "\r": r"\r", "|": r"\p", "\\": "\\\\"}
 _CHARACTERS = {name: character for character, name in _NAMES.items()}
-_RANGE = re.compile(r"\d+-(\d+)\t")
+RANGE = re.compile(r"(\d+)-(\d+)\t([^\t]*)")
+"""The beginning of the line of a multiword token: its first and last word, and how it is written."""
 _NAME = re.compile(r"\\u[0-9a-fA-F]{4}|\\[stnrp\\]")
 
 
@@ -56,14 +58,7 @@ def detokenise(found: Sentence | Iterable[Sentence]) -> str:
 
 
 def _parts(sentence: Sentence) -> Iterator[str]:
-    spacing = sentence.source
-    if isinstance(spacing, ConllSource):
-        spacing = _read(spacing, len(sentence))
-    if not isinstance(spacing, Spacing):
-        raise ValueError(
-            f"sentence {' '.join(sentence.forms[:8])!r} has no record of its white space; give sentences of "
-            "spigot.data.text.raw.sentences, or of a CoNLL-U file."
-        )
+    spacing = spacing_of(sentence)
     yield spacing.before
     for form, space in zip(sentence.forms, spacing.after, strict=True):
         yield form
@@ -71,7 +66,7 @@ def _parts(sentence: Sentence) -> Iterator[str]:
 
 
 def with_text(sentence: Sentence) -> Sentence:
-    r"""A sentence from plain text, so that CoNLL-U is written with its `# text` and white space.
+    r"""A sentence from plain text, so that CoNLL-U is written with its `# text`, white space and multiword tokens.
 
     Args:
         sentence: A sentence with a `Spacing` as its source; any other is returned as it is.
@@ -83,16 +78,35 @@ def with_text(sentence: Sentence) -> Sentence:
         # text = So?
         1 So _ _ _ _ _ _ _ SpaceAfter=No
         2 ? _ _ _ _ _ _ _ SpacesAfter=\n\n
+        >>> sentence = Sentence(("Do", "n't", "!"), source=Spacing("", ("", "", "")))
+        >>> print(render_conllu(with_text(sentence))[0].replace("\t", " "))
+        # text = Don't!
+        1-2 Don't _ _ _ _ _ _ _ SpaceAfter=No
+        1 Do _ _ _ _ _ _ _ _
+        2 n't _ _ _ _ _ _ _ _
+        3 ! _ _ _ _ _ _ _ SpaceAfter=No
     """
     spacing = sentence.source
     if not isinstance(spacing, Spacing):
         return sentence
-    text = "".join(form + (" " if space else "") for form, space in zip(sentence.forms, spacing.after, strict=True))
+    forms = sentence.forms
+    text = "".join(form + (" " if space else "") for form, space in zip(forms, spacing.after, strict=True))
     misc = [_cell(space) for space in spacing.after]
+    ranges = contractions(forms, spacing.after)
+    # What surrounds a multiword token stands on its line, and its words have nothing around them.
+    lines = {first: misc[last - 1] for first, last in ranges}
+    for first, last in ranges:
+        misc[first:last] = ["_"] * (last - first)
     if spacing.before:
-        rest = "" if misc[0] == "_" else f"|{misc[0]}"
-        misc[0] = f"SpacesBefore={_escaped(spacing.before)}{rest}"
-    source = ConllSource(True, len(sentence), comments=(f"# text = {text.rstrip(' ')}",), misc=tuple(misc))
+        cells = lines if 0 in lines else misc
+        rest = "" if cells[0] == "_" else f"|{cells[0]}"
+        cells[0] = f"SpacesBefore={_escaped(spacing.before)}{rest}"
+    empty = "\t".join("_" * 7)
+    others = tuple(
+        (first, f"{first + 1}-{last}\t{''.join(forms[first:last])}\t{empty}\t{lines[first]}") for first, last in ranges
+    )
+    comments = (f"# text = {text.rstrip(' ')}",)
+    source = ConllSource(True, len(sentence), comments=comments, misc=tuple(misc), others=others)
     return replace(sentence, source=source)
 
 
@@ -111,14 +125,44 @@ def _plain(cell: str) -> str:
     return _NAME.sub(lambda match: _CHARACTERS.get(match[0]) or chr(int(match[0][2:], 16)), cell)
 
 
+def spacing_of(sentence: Sentence) -> Spacing:
+    r"""The white space of a sentence.
+
+    Args:
+        sentence: A sentence of plain text or of a CoNLL file.
+
+    Raises:
+        ValueError: If there is no record of it.
+
+    Example:
+        >>> spacing_of(with_text(Sentence(("Do", "n't"), source=Spacing(" ", ("", "\t")))))
+        Spacing(before=' ', after=('', '\t'))
+    """
+    source = sentence.source
+    if isinstance(source, ConllSource):
+        return _read(source, len(sentence))
+    if not isinstance(source, Spacing):
+        raise ValueError(
+            f"sentence {' '.join(sentence.forms[:8])!r} has no record of its white space; give sentences of "
+            "spigot.data.text.raw.sentences, or of a CoNLL-U file."
+        )
+    return source
+
+
 def _read(source: ConllSource, size: int) -> Spacing:
     cells = list(source.misc or ("_",) * size)
+    first = cells[0]
     for before, line in source.others:
-        if match := _RANGE.match(line):  # what follows a multiword token follows its last word
-            last = int(match[1])
-            cells[before:last] = ["SpaceAfter=No"] * (last - before - 1) + [line.rsplit("\t", 1)[1]]
-    values = [{name: value for name, _, value in (part.partition("=") for part in cell.split("|"))} for cell in cells]
+        if match := RANGE.match(line):  # what follows a multiword token follows its last word
+            last, cell = int(match[2]), line.rsplit("\t", 1)[1]
+            cells[before:last] = ["SpaceAfter=No"] * (last - before - 1) + [cell]
+            first = first if before else f"{cell}|{first}"
+    values = list(map(_values, cells))
     usual = ("" if value.get("SpaceAfter") == "No" else " " for value in values)
     pairs = zip(values, usual, strict=True)
     after = (_plain(value["SpacesAfter"]) if "SpacesAfter" in value else space for value, space in pairs)
-    return Spacing(_plain(values[0].get("SpacesBefore", "")), tuple(after))
+    return Spacing(_plain(_values(first).get("SpacesBefore", "")), tuple(after))
+
+
+def _values(cell: str) -> dict[str, str]:
+    return {name: value for name, _, value in (part.partition("=") for part in cell.split("|"))}

@@ -50,13 +50,15 @@ _KINDS = (
     rf"(?<![\w.-])(?:\w[\w-]*+\.)+(?:{_any_of(HOSTS)})(?![\w@])(?:/\S*[\w/=&#])?",
     rf"(?<![\w#%&~+.-])[\w#%!&~+-]++(?:\.[\w#%!&~+-]++)*?\.(?:{_any_of(FILES)})(?!\w)",
     r"(?<![\w/.])~?/\w[\w.+~-]*+/\S*[\w/]|(?<!\w)[a-z]:\\\S*[\w\\]",  # paths
-    r"(?<![\w.])[a-z]{2,}(?:\.[a-z]+){2,}(?![\w.])",  # newsgroups
-    r"(?<![\w@])@(?=[^\W\d])\w+",  # handles
+    rf"(?<![\w.])\.(?:{_any_of(FILES)})(?!\w)",
+    r"(?<![\w.])[a-z]{2,}(?:\.[a-z]+(?:-[a-z]+)*+){2,}(?![\w.])",  # newsgroups
+    rf"(?<![\w@])@(?:\w[\w-]*+\.)+(?:{_any_of(HOSTS)})(?![\w@])|(?<![\w@])@(?=[^\W\d])\w+",  # handles
     r"(?<![\w&#])#(?=[^\W\d_])\w+",  # hashtags
     r"[0-9#*]\ufe0f?\u20e3",  # keycaps
     r"[\U0001f1e6-\U0001f1ff]{2}",  # flags
     rf"{EMOJI}(?:[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]|\u200d{EMOJI})*",
     r"(?<![\w:;=])[<>]?[:;=][-o^'*]?(?:[)(\]\[}{|/\\*]+|[DPpOo3Xx](?!\w))(?![\w/])",  # emoticons
+    rf"(?<!\S)[:;=]-?[)(]+(?={_LETTER})",
     r"(?<!\w)xD+(?!\w)|</?3+(?!\d)|(?<!\w)\^[_.-]*\^|(?<!\w)-_+-|(?<!\w)\([-o^']?[:;=](?!\w)",
     r"(?<![\w.-])\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?(?!\w)|(?<!\w)v\d+(?:\.\d+)++(?!\w)",
     r"(?<![\w.-])\+?\d{1,4}(?:-\d{2,4}){2,}(?![\w-])|(?<![\w.-])\d{1,2}(?:-\d{1,2})-\d{2,4}(?![\w-])",  # dates,
@@ -65,15 +67,18 @@ _KINDS = (
     rf"(?<![\w.])\+?{_NUMBER}(?:st|nd|rd|th|s|{_APOSTROPHE}s)?(?!\w)",  # numbers
     rf"(?<!\w){_APOSTROPHE}\d\ds?(?!\w)|(?<!\w)\.\d+(?!\w)",
     rf"(?<![\w.]){_NUMBER}(?=(?:{_UNITS})(?!\w))",
+    rf"(?<![\w.])\d+(?:[.,]\d+)++(?={_LETTER})",
     rf"(?<!\w)(?:{_LETTER}\.)+{_LETTER}(?![\w.])|(?<!\w)(?:{_LETTER}\.){{2,}}(?!\w)",  # U.S.
     r"(?<!\w)ph\.d\.?(?!\w)",
     rf"(?<!\w){_LETTER}{{1,4}}+(?:&{_LETTER}{{1,3}}(?!\w))+",  # R&D
-    r"(?<!\w)w/o?(?!\w)|(?<![\w/])[a-z]/[a-z](?![\w/])",
+    r"(?<!\w)w/(?:o|out)?(?!\w)|(?<![\w/])[a-z]/[a-z](?![\w/])",
     r"(?<!\w)U[SK]?\$",
     rf"(?<!\w){_APOSTROPHE}n{_APOSTROPHE}(?!\w)",  # rock 'n' roll
     rf"{_APOSTROPHE}(?:tis|twas|em|til|cause|bout|n)(?!\w)|{_APOSTROPHE}(?:s|m|d|re|ve|ll)(?!\w)",  # 'em, AT&T's
+    rf"(?<![\w*]){_LETTER}++\*++{_LETTER}++(?![\w*])",  # d*mn
     rf"{_ALNUM}(?:[\w\u00ad\u200c\u200d]|{_APOSTROPHE}(?={_ALNUM})|\$(?={_LETTER}))*+",  # words
-    r"[.!?\u2026\u061f]{2,}",  # runs of signs
+    r"[-=_~*+|<>#]{4,}+",  # rules, and what else is drawn
+    r"[.\u2026]{2,}|[!?\u061f]{2,}|\.[!?\u061f]+",  # runs of signs
     r"-+>|<-+|=+>|<=+|>=|__+",
     rf'(?P<sign>[^\w\s"()\[\]{{}}{_HAN}])(?P=sign)+',
     r".",
@@ -81,6 +86,7 @@ _KINDS = (
 _TOKEN = re.compile("|".join(_KINDS), re.DOTALL | re.IGNORECASE)
 
 _CLITIC = re.compile(rf"(?<=[^\W\d_])(?:n{_APOSTROPHE}t|{_APOSTROPHE}(?:s|m|d|re|ve|ll))$", re.IGNORECASE)
+_LONE_CLITIC = re.compile(rf"n{_APOSTROPHE}t|{_APOSTROPHE}(?:s|m|d|re|ve|ll)", re.IGNORECASE)
 _NEGATED = "ai are ca could did do does had has have is should was were wo would"
 _WHOLE = {
     **{f"{verb}nt": len(verb) for verb in _NEGATED.split()},
@@ -182,6 +188,18 @@ def is_abbreviation(word: str) -> bool:
     if low in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word.isupper()):
         return True
     return word[:1].isupper() and low in _CAPITALISED
+
+
+def is_contraction(first: str, second: str) -> bool:
+    """Whether two words, written as one, were one until they were taken apart: a word and its clitic.
+
+    Example:
+        >>> [is_contraction(*pair) for pair in (("did", "n't"), ("can", "not"), ("over", "."), ("5", "km"))]
+        [True, True, False, False]
+    """
+    if _LONE_CLITIC.fullmatch(second):
+        return first[-1:].isalnum()
+    return _WHOLE.get(f"{first}{second}".lower()) == len(first)
 
 
 def _word(form: str, cannot: bool) -> list[str]:
