@@ -11,7 +11,7 @@ from spigot.data.tagging.tagger import Tagger
 
 # Singular nouns, names and adjectives without an ending are their own lemmas. The dictionary, which does not know the
 # tag, would take a meeting for the verb and a name for the plural it looks like.
-_BARE = frozenset({"NN", "NNP", "JJ"})
+_BARE = frozenset({"NN", "JJ"})
 # The dictionary leaves alone what may be a verb or a possessive; the tag tells.
 _CLITICS = {("'s", "VBZ"): "be", ("’s", "VBZ"): "be", ("s", "VBZ"): "be", ("'d", "MD"): "would", ("’d", "MD"): "would"}
 _REMEMBERED = 500_000  # words kept between calls: a stream may hold any number of them
@@ -20,10 +20,11 @@ _REMEMBERED = 500_000  # words kept between calls: a stream may hold any number 
 @final
 @dataclass(frozen=True)
 class Lemmatiser:
-    """Gives each word its lemma, lower-cased: the dictionary of `simplemma`, corrected by the Penn tag if there is one.
+    """Gives each word its lemma: the dictionary of `simplemma`, corrected by the Penn tag if there is one.
 
-    A word tagged `NN`, `NNP` or `JJ` is its own lemma, and `'s` as a verb is "be"; everything else is looked up without
-    regard to its tag, and so is every word of a sentence without tags.
+    A word tagged `NN` or `JJ` is its own lemma, and `'s` as a verb is "be"; everything else is looked up without
+    regard to its tag, and so is every word of a sentence without tags. Lemmas are lower-cased, but for names: a word
+    tagged `NNP` is its own lemma as it is written, and one tagged `NNPS` keeps its first letter.
 
     Attributes:
         language: The language of the dictionary, as `simplemma` names it. The rules for tags are English.
@@ -68,9 +69,12 @@ class Lemmatiser:
 
     def _lemma(self, form: str, tag: str) -> str:
         low = form.lower()
+        if tag == "NNP":
+            return form
         if tag in _BARE or not low:
             return low
-        return _CLITICS.get((low, tag)) or simplemma.lemmatize(low, lang=self.language).lower()
+        found = _CLITICS.get((low, tag)) or simplemma.lemmatize(low, lang=self.language).lower()
+        return form[0] + found[1:] if tag == "NNPS" and found[:1] == low[0] else found
 
 
 def annotate(sentences: Iterable[Sentence], tagger: Tagger, lemmatiser: Lemmatiser | None = None) -> Iterator[Sentence]:
