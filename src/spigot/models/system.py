@@ -179,6 +179,11 @@ class System(nn.Module):
         """Where its parameters are."""
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
+    @property
+    def precision(self) -> Precision:
+        """What its encoders compute in."""
+        return next((part.precision for part in self.modules() if isinstance(part, AbstractEncoder)), "float32")
+
     def compute_in(self, precision: Precision) -> None:
         """Have all encoders compute in another precision.
 
