@@ -102,7 +102,7 @@ def to_spacy(doc: "Doc", vocab: Any) -> Any:
 
 
 def _sentences(doc: Any, conventions: Conventions) -> list[list[int]]:
-    """Which words make up each sentence: those of the document, or those that its words suggest. White space is none."""
+    """Which words make up each sentence: those of the document, or those that its words suggest."""
     words = [token.i for token in doc if not token.is_space]
     if doc.has_annotation("SENT_START"):
         some = ([token.i for token in sentence if not token.is_space] for sentence in doc.sents)
