@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 NEEDS = {"parse_and_look": ("pandas", "networkx")}
 
-# A shell of IPython, as in a kernel: cells see each other's names, and what a cell ends in is shown by its `_repr_html_`.
+# A shell of IPython, as in a kernel: cells see each other's names, and what a cell ends in is shown by `_repr_html_`.
 RUN = """
 import json, sys
 from pathlib import Path
