@@ -56,7 +56,7 @@ def test_notebook(path: Path, tmp_path: Path) -> None:
         pytest.importorskip(name)
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(RUN), str(path), str(tmp_path / "shown.json")]
     own = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}  # no history, no settings of whoever runs this
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path, env=own)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path, env=own)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     shown = [dict(data) for data in json.loads((tmp_path / "shown.json").read_text(encoding="utf-8"))]
     assert any("<svg" in data.get("text/html", "") for data in shown), "something is drawn"

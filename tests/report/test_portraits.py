@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import spigot
+from spigot import estimators, structures
 from spigot.report import portraits
 from spigot.report.mathml import mathml
 from spigot.report.portraits import formula, small_member
@@ -21,7 +22,7 @@ def test_every_structure_shows_its_formula(case: StructureCase) -> None:
     assert z is None or bool(case.structure.contains(z))
 
 
-@pytest.mark.parametrize("name", [name for name in spigot.estimators.__all__ if name[0].isupper()])
+@pytest.mark.parametrize("name", [name for name in estimators.__all__ if name[0].isupper()])
 def test_every_estimator_shows_its_formula_and_a_step(name: str) -> None:
     html = getattr(spigot, name)()._repr_html_()
     assert (html.count("<math"), html.count("<svg")) == (1, 1)
@@ -30,7 +31,7 @@ def test_every_estimator_shows_its_formula_and_a_step(name: str) -> None:
 
 def test_formulas_of_all_public_classes_are_understood() -> None:
     """Those of a docstring come as they are written; none is left out since it could not be read."""
-    names = [name for name in (*spigot.structures.__all__, *spigot.estimators.__all__) if name[0].isupper()]
+    names = [name for name in (*structures.__all__, *estimators.__all__) if name[0].isupper()]
     found = {name: formula(getattr(spigot, name)) for name in names if name != "FactorSolution"}
     assert [name for name, latex in found.items() if latex is None] == []
     for latex in found.values():
@@ -43,7 +44,7 @@ def test_formulas_of_all_public_classes_are_understood() -> None:
         (spigot.ProjectiveTrees(), 'class="arc plain"'),
         (spigot.LabelledTrees(spigot.NonProjectiveTrees(), 2), "label 1"),
         (spigot.SemanticGraphs(2), "role 0"),
-        (spigot.JointGraphs([spigot.SemanticGraphs(1)] * 2, arcs=[(0, 1)]), "1: role 0"),
+        (spigot.JointGraphs((spigot.SemanticGraphs(1),) * 2, arcs=((0, 1),)), "1: role 0"),
         (spigot.ConstituencyTrees(2), "spans of words"),
         (spigot.Chains(3), "states from left to right"),
         (spigot.Subsets(7, 9), 'class="spigot-cells"'),

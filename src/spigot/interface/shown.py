@@ -11,4 +11,4 @@ class Shown:
     def _repr_html_(self) -> str:
         import spigot
 
-        return spigot.portrait(self)
+        return spigot.portrait(self)  # pyright: ignore[reportArgumentType]: only what has a portrait is one of these

@@ -182,7 +182,10 @@ class System(nn.Module):
     @property
     def precision(self) -> Precision:
         """What its encoders compute in."""
-        return next((part.precision for part in self.modules() if isinstance(part, AbstractEncoder)), "float32")
+        for part in self.modules():
+            if isinstance(part, AbstractEncoder):
+                return part.precision
+        return "float32"
 
     def compute_in(self, precision: Precision) -> None:
         """Have all encoders compute in another precision.
