@@ -31,7 +31,10 @@ def nlp(system: TextParser) -> Any:
 def test_it_finds_what_the_system_finds_in_spacys_words(nlp: Any, system: TextParser) -> None:
     doc = nlp("The cat sees it. The dog hides")
     first, second = system("The cat sees it . The dog hides", tokenised=True)
-    assert first.tree and second.tree and first.graph and second.graph
+    assert first.tree is not None
+    assert second.tree is not None
+    assert first.graph is not None
+    assert second.graph is not None
     assert [sentence.text for sentence in doc.sents] == ["The cat sees it.", "The dog hides"]
     heads = [head - 1 if head else k for k, head in enumerate(first.tree)]
     heads += [5 + (head - 1 if head else k) for k, head in enumerate(second.tree)]
