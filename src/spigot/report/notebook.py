@@ -56,7 +56,7 @@ def colours(what: str) -> str:
         what: The pictures, as a selector.
 
     Example:
-        >>> 'body[data-jp-theme-light="false"] svg.arcs{' in colours("svg.arcs")
+        >>> 'body[data-jp-theme-light="false"] svg.arcs,' in colours("svg.arcs")
         True
     """
     rules = ""
