@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot.layer import *
     from spigot.losses import *
     from spigot.polytopes import *
+    from spigot.report.portraits import portrait
     from spigot.structures import *
 
     __all__: list[str]
@@ -48,8 +49,8 @@ else:  # a type checker that saw this would take any name for a public one
         return sorted({*globals(), *__getattr__("__all__"), *_OFFERED, *modules})
 
 
-_OFFERED = {"load": "spigot.documents"}
-"""What comes with the extra `nlp`, by the module that has it."""
+_OFFERED = {"load": "spigot.documents", "portrait": "spigot.report.portraits"}
+"""What is offered beside that, by the module that has it; `load` comes with the extra `nlp`."""
 
 
 def _core() -> list[ModuleType]:

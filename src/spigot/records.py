@@ -8,7 +8,24 @@ from torch import Tensor
 
 from spigot.types import Mask, Parts, Values
 
-__all__ = ["Explanation", "HullResult", "PackedSupport", "Pullback"]
+__all__ = ["Explanation", "HullResult", "PackedSupport", "Pullback", "Sketch"]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """What is to be seen of one member of a structure, for whoever draws it.
+
+    Attributes:
+        words: How many words there are, without a root.
+        arcs: From which word to which, counted from 1, with a label; from 0 for the root.
+        spans: The first and the last word, counted from 0, with a label.
+        tables: Numbers by rows and columns, each with a title.
+    """
+
+    words: int = 0
+    arcs: tuple[tuple[int, int, str], ...] = ()
+    spans: tuple[tuple[int, int, str], ...] = ()
+    tables: tuple[tuple[str, list[list[float]]], ...] = ()
 
 
 def _no_step() -> tuple[None, None, None]:

@@ -13,6 +13,7 @@ from spigot.cli.streams import show_what_can_be_shown
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.data.text.raw import detokenise, sentences
+from spigot.documents import TextParser
 from spigot.models.parser import Parser
 from spigot.serve import Api
 from spigot.serve.systems import Served
@@ -278,6 +279,7 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     assert _parse(trained, text, "-o", tmp_path / "out.jsonl") == 0
     command = [(s.forms, s.heads, s.graph) for s in read(tmp_path / "out.jsonl")]
     assert command == [(s.forms, s.heads, s.graph) for s in expected]
+    assert [sentence.found for sentence in TextParser(parser)(TEXT)] == expected
     with Api([Served("curly", parser)]) as api:
         page = [one["answers"][0] for one in api.parse({"text": TEXT})["sentences"]]
     assert [(one["forms"], one["heads"]) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]

@@ -1,8 +1,14 @@
 """Parsed texts: places, formats, other libraries, many texts at once."""
 
+import itertools
 import json
+import multiprocessing
 import sys
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -13,7 +19,7 @@ from spigot.data.formats.conll import parse_conllu
 from spigot.data.formats.files import Block
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.text.spacing import Spacing
-from spigot.documents import Doc, TextParser, load
+from spigot.documents import Doc, TextParser, load, reader
 from spigot.training import train
 from tests.parsing import classifier, parser
 
@@ -76,12 +82,25 @@ def test_other_formats() -> None:
         Doc.of([Sentence(("Go",))]).to_sdp()
 
 
-def test_networkx_has_words_and_arcs() -> None:
-    pytest.importorskip("networkx")
+def test_one_of_several_graphs_is_written_by_its_name() -> None:
+    (sentence,) = Doc.of([POET.put("psd", Graph.of([Arc(5, 2, "ACT-arg")]))])
+    several = Doc("", (sentence,))
+    assert list(sentence.graphs) == ["graph", "psd"]
+    assert ("ACT-arg" in several.to_sdp("psd"), "ARG0" in several.to_sdp("psd")) == (True, False)
+    assert "5:ACT-arg" in several.to_conllu(graph="psd")
+    with pytest.raises(ValueError, match="no graphs called 'dm' to write as SDP; there are graph and psd"):
+        several.to_sdp("dm")
+
+
+def test_networkx_has_words_and_arcs(tmp_path: Path) -> None:
+    networkx = pytest.importorskip("networkx")
     graph = DOC.to_networkx()
     assert len(graph) == 12
     assert graph.edges[(1, 5), (1, 2), "tree"]["label"] == "nsubj"
     assert graph.edges[(2, 5), (2, 4), "graph ARGM-NEG"]["label"] == "ARGM-NEG"
+    bare = Doc.of([Sentence(("Go",))]).to_networkx()
+    networkx.write_graphml(bare, tmp_path / "go.graphml")  # which has no word for what is not known
+    assert list(networkx.read_graphml(tmp_path / "go.graphml").nodes.values()) == [{"text": "Go", "start": 0, "end": 2}]
 
 
 def test_pandas_has_a_row_for_each_word() -> None:
@@ -89,6 +108,13 @@ def test_pandas_has_a_row_for_each_word() -> None:
     table = DOC.to_pandas()
     assert list(table.text) == list(WORDS + WORDS)
     assert list(table["head"])[:6] == list(POET.heads or ())
+    assert table.arguments[4] == [("ARG0", 2), ("ARGM-NEG", 4)]
+    mixed = Doc.of([POET, Sentence(("Go",))]).to_pandas()
+    assert (mixed["head"][0], bool(mixed["head"].isna()[6])) == (2, True)
+    assert [str(mixed[name].dtype) for name in ("sentence", "word", "start", "end", "head")] == ["int64"] * 4 + [
+        "Int64"
+    ]
+    assert len(Doc.of([]).to_pandas()) == 0
 
 
 def test_spacy_has_the_same_words() -> None:
@@ -96,7 +122,26 @@ def test_spacy_has_the_same_words() -> None:
     made = DOC.to_spacy(spacy.blank("en").vocab)
     assert [token.text for token in made] == list(WORDS + WORDS)
     assert [token.dep_ for token in made][:2] == ["det", "nsubj"]
-    assert len(list(made.sents)) == 2
+    assert [sentence._.spigot_label for sentence in made.sents] == ["positive", "positive"]
+    assert [token.head.i for token in made] == [1, 4, 4, 4, 4, 4, 7, 10, 10, 10, 10, 10]
+    assert [(token.tag_, token.pos_, token.lemma_) for token in made][:2] == [
+        ("DT", "DET", "the"),
+        ("NN", "NOUN", "poet"),
+    ]
+    assert made._.spigot_graph["arcs"][2:] == [[10, 7, "ARG0"], [10, 9, "ARGM-NEG"]]
+    assert made[10]._.spigot_arguments == [("ARG0", made[7]), ("ARGM-NEG", made[9])]
+    again = type(made)(made.vocab).from_bytes(made.to_bytes())
+    assert again._.spigot_graph == made._.spigot_graph
+
+
+def test_spacy_takes_what_is_not_its_own() -> None:
+    """Nothing found, no words, and tags that are not universal."""
+    vocab = pytest.importorskip("spacy").blank("en").vocab
+    bare = Doc.of([Sentence(("Go", "on")), Sentence(("Stop",))]).to_spacy(vocab)
+    assert ([len(sentence) for sentence in bare.sents], bare.has_annotation("DEP")) == ([2, 1], False)
+    assert bare._.spigot_graph is None
+    assert len(Doc.of([]).to_spacy(vocab)) == 0
+    assert Doc.of([Sentence(("Go",), upos=("V",))]).to_spacy(vocab)[0].pos_ == ""
 
 
 @pytest.mark.parametrize(("module", "method"), [("networkx", "to_networkx"), ("pandas", "to_pandas")])
@@ -112,6 +157,18 @@ def test_notebooks_get_a_picture_for_light_and_dark() -> None:
     assert "prefers-color-scheme:dark" in picture
     assert 'data-label="nsubj"' in picture
     assert "positive" in picture
+    assert 'data-jp-theme-light="false"' in picture  # a dark notebook on a light screen
+    assert picture.count("<style") == 1
+    assert DOC[0]._repr_html_().count("<svg") == 1
+
+
+def test_notebooks_get_neither_markup_of_strangers_nor_thousands_of_pictures() -> None:
+    doc = Doc.of([replace(POET, label=0)] * 60, class_names={0: "<b>bold</b>"})
+    picture = doc._repr_html_()
+    assert picture.count("<svg") == 50
+    assert "and 10 more sentences" in picture
+    assert "<b>" not in picture
+    assert "no sentences" in Doc.of([])._repr_html_()
 
 
 def test_a_system_reads_text_as_the_commands_do() -> None:
@@ -154,4 +211,54 @@ def test_processes_answer_in_order(tmp_path: Path) -> None:
     assert spigot.load is load
     texts = [f"The judge saw {word} dogs." for word in ("two", "ten", "many", "no", "few")]
     alone = [doc.to_json() for doc in nlp.pipe(texts)]
-    assert [doc.to_json() for doc in nlp.pipe(texts, processes=2, batch=1)] == alone
+    shared = nlp.pipe([*texts, 5], processes=2, batch=2)  # pyright: ignore[reportArgumentType]
+    assert [next(shared).to_json() for _ in texts] == alone
+    with pytest.raises(TypeError, match="number 6 is 'int'"):
+        next(shared)
+    assert multiprocessing.active_children() == []
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TextParser:
+    """A system whose processes are threads, which begin at once."""
+    nlp = TextParser(parser(), tmp_path)
+    processes = "ProcessPoolExecutor"
+    monkeypatch.setattr(reader, processes, lambda count, _, begin, start: ThreadPoolExecutor(count, "", begin, start))
+    monkeypatch.setattr(reader, "load", lambda *run, **how: nlp)
+    monkeypatch.setattr(reader.torch, "set_num_threads", lambda count: None)
+    return nlp
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_texts_are_taken_as_they_are_needed(threads: TextParser, processes: int) -> None:
+    taken = []
+
+    def endless() -> Iterator[str]:
+        for k in itertools.count():
+            taken.append(k)
+            yield f"Cat {k}."
+
+    stream = cast(Generator[Doc], threads.pipe(endless(), processes=processes, batch=3))
+    assert taken == []
+    assert [next(stream).text for _ in range(7)] == [f"Cat {k}." for k in range(7)]
+    assert len(taken) <= 3 * (3 + 2 * processes)
+    stream.close()
+    with pytest.raises(StopIteration):
+        next(stream)
+    for count in (0, 1, 3, 4, 6):
+        texts = [f"Cat {k}." for k in range(count)]
+        assert [doc.text for doc in threads.pipe(iter(texts), processes=processes, batch=3)] == texts
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_what_comes_before_an_error_comes_first(threads: TextParser, processes: int, count: int) -> None:
+    def broken() -> Iterator[str]:
+        yield from ["Cats."] * count
+        raise OSError("the file is gone")
+
+    for texts, error in ((broken(), OSError), ([*["Cats."] * count, None, "Dogs."], TypeError)):
+        docs = threads.pipe(cast(Iterable[str], texts), processes=processes, batch=3)
+        assert [next(docs).text for _ in range(count)] == ["Cats."] * count
+        with pytest.raises(error, match=f"gone|number {count + 1} is 'NoneType'"):
+            next(docs)

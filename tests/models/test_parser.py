@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from spigot.config import make_config
+from spigot.data.formats import FORMATS
+from spigot.data.formats.conll import parse_conllu
+from spigot.data.formats.files import Block
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagging.tagger import Tagger
 from spigot.models import parser as module
@@ -78,6 +81,17 @@ def test_nothing_that_was_annotated_is_handed_back(whole: Parser) -> None:
         assert answer.graph != sentence.graph
         kept = ("forms", "tags", "lemmas", "id", "source")
         assert [getattr(answer, name) for name in kept] == [getattr(sentence, name) for name in kept]
+
+
+def test_what_was_annotated_is_not_written_back_either() -> None:
+    """What a format keeps to write a sentence unchanged has gold columns, too."""
+    rows = ["1\tThe\tthe\tDET\tDT\t_\t2\tdet\t2:det\t_", "2\tcat\tcat\tNOUN\tNN\t_\t0\troot\t0:root\t_"]
+    given = parse_conllu(Block(rows))
+    assert FORMATS["conllu"].render(given, True)[0].split("\n") == rows
+    for whole in (parser("neurboparser", DATA), classifier("bilstm")):
+        answer = next(whole.parse([given])).put("graph", None)
+        written = FORMATS["conllu"].render(answer, True)[0].split("\n")
+        assert [row.split("\t")[6:9] for row in written] == [["_"] * 3] * 2
 
 
 def test_the_answer_does_not_depend_on_the_company() -> None:

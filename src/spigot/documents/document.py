@@ -14,7 +14,7 @@ from spigot.data.text.spacing import Spacing, with_text
 if TYPE_CHECKING:
     # Only who asks for these has them.
     import networkx
-    import pandas  # pyright: ignore[reportMissingImports]
+    import pandas
     import spacy.tokens  # pyright: ignore[reportMissingImports]
     import spacy.vocab  # pyright: ignore[reportMissingImports]
 
@@ -157,6 +157,11 @@ class DocSentence(Sequence[Token]):
         return self.found.graph
 
     @property
+    def graphs(self) -> dict[str, Graph]:
+        """All graphs by name, where a system finds several."""
+        return {name: value for name, value in self.found.annotations.items() if isinstance(value, Graph)}
+
+    @property
     def label(self) -> str | None:
         """The class of the sentence, by its name."""
         label = self.found.label
@@ -167,11 +172,9 @@ class DocSentence(Sequence[Token]):
         return self.found.get(name)
 
     def _repr_html_(self) -> str:
-        from spigot.report.arcs import drawing, svg
+        from spigot.report.notebook import sentences
 
-        picture = svg(drawing(self.found, annotations=self.annotations), standalone=True)
-        said = "" if self.label is None else f"<p>{self.label}</p>"
-        return f'<div style="overflow-x:auto">{picture}</div>{said}'
+        return sentences([(self.found, self.label)], self.annotations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,24 +242,30 @@ class Doc(Sequence[DocSentence]):
         """The words of all sentences."""
         return [token for sentence in self for token in sentence]
 
-    def to_conllu(self, *, graph: bool = False) -> str:
+    def to_conllu(self, *, graph: bool | str = False) -> str:
         """As CoNLL-U: tags, lemmas, heads, relations, and the text and its white space.
 
         Args:
-            graph: Whether to write the graph to the enhanced column.
+            graph: Whether to write the graph to the enhanced column; or the name of one, where a system finds several.
         """
-        some = (s.found if graph else s.found.put("graph", None) for s in self)
+        name = "graph" if graph is True else graph
+        some = [sentence.found.put("graph", sentence.get(name) if name else None) for sentence in self]
         return self._written("conllu", [with_text(_spaced(sentence)) for sentence in some])
 
-    def to_sdp(self) -> str:
+    def to_sdp(self, graph: str = "graph") -> str:
         """As SDP: the graphs.
+
+        Args:
+            graph: Which, where a system finds several.
 
         Raises:
             ValueError: If there are none.
         """
-        if any(sentence.graph is None for sentence in self):
-            raise ValueError("there are no graphs to write as SDP; use to_conllu or to_json.")
-        return self._written("sdp", [sentence.found for sentence in self])
+        if any(graph not in sentence.graphs for sentence in self):
+            others = sorted({name for sentence in self for name in sentence.graphs})
+            instead = f"there are {' and '.join(others)}" if others else "use to_conllu or to_json"
+            raise ValueError(f"there are no graphs called {graph!r} to write as SDP; {instead}.")
+        return self._written("sdp", [sentence.found.put("graph", sentence.get(graph)) for sentence in self])
 
     def to_json(self, *, indent: int | None = None) -> str:
         """As one JSON object: the text, and each sentence with its tokens, their places, and all that was found.
@@ -273,24 +282,32 @@ class Doc(Sequence[DocSentence]):
         )
 
     def to_networkx(self) -> "networkx.MultiDiGraph":
-        """As a graph of networkx: a node for each word, `(sentence, word)` from 1; edges by key `tree` and `graph`."""
+        """As a graph of networkx: a node for each word, `(sentence, word)` from 1, and an edge for each arc.
+
+        Edges have the key `tree`, or the name of a graph and the role, as in `graph ARG0`, and a `label`. What is not
+        known about a word is no attribute of its node, so that the graph can be written to files.
+        """
         from spigot.documents.exports import to_networkx
 
         return to_networkx(self)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """As a table of pandas: a row for each word."""
+        """As a table of pandas: a row for each word. `arguments` are pairs of a role and a word of the sentence."""
         from spigot.documents.exports import to_pandas
 
         return to_pandas(self)
 
     def to_spacy(self, vocab: "spacy.vocab.Vocab") -> "spacy.tokens.Doc":
-        """As a document of spaCy: words, tags, lemmas, heads, relations; graphs stand in `user_data["graphs"]`.
+        """As a document of spaCy: words, tags, lemmas, heads, relations; graphs in `_.spigot_graph`.
+
+        The words are the same; white space between two of them becomes a single space. To spaCy a sentence is what
+        hangs on one root, so that a sentence whose tree has several roots becomes as many. The graphs and classes are
+        where the component of `spigot.documents.for_spacy` puts them.
 
         Args:
             vocab: The vocabulary of the pipeline that it is for, e.g. `spacy.blank("en").vocab`.
         """
-        from spigot.documents.exports import to_spacy
+        from spigot.documents.for_spacy import to_spacy
 
         return to_spacy(self, vocab)
 
@@ -302,7 +319,10 @@ class Doc(Sequence[DocSentence]):
         return written if sentences else FORMATS[format].header
 
     def _repr_html_(self) -> str:
-        return "".join(sentence._repr_html_() for sentence in self)
+        from spigot.report.notebook import sentences
+
+        annotations = self[0].annotations if self else None
+        return sentences([(sentence.found, sentence.label) for sentence in self], annotations)
 
 
 def _spaces(sentence: Sentence) -> tuple[str, ...]:
@@ -334,7 +354,7 @@ def _plain(sentence: DocSentence) -> dict[str, Any]:
         plain["label"] = sentence.label
     if found.probabilities is not None:
         plain["probabilities"] = list(found.probabilities)
-    graphs = {name: value for name, value in found.annotations.items() if isinstance(value, Graph)}
+    graphs = sentence.graphs
     others = {name: value for name, value in found.annotations.items() if name not in (*_SAID, *graphs)}
     plain.update({name: _graph(graph) for name, graph in graphs.items()})
     return plain | others

@@ -31,16 +31,19 @@ def needed(name: str, what: str) -> ModuleType:
 def to_networkx(doc: "Doc") -> Any:
     """A graph with a node for each word; see `Doc.to_networkx`."""
     graph = needed("networkx", "to_networkx").MultiDiGraph(text=doc.text)
+    names = ("text", "start", "end", "lemma", "tag", "upos")
     for number, sentence in enumerate(doc, 1):
         for token in sentence:
-            names = ("text", "start", "end", "lemma", "tag", "upos")
-            graph.add_node((number, token.index), **{name: getattr(token, name) for name in names})
+            known = {name: value for name in names if (value := getattr(token, name)) is not None}  # files know no None
+            graph.add_node((number, token.index), **known)
         for token in sentence:
             if token.head is not None:
                 edge = (number, token.head.index), (number, token.index)
                 graph.add_edge(*edge, key="tree", label=token.relation or "")
-            for role, argument in token.arguments:
-                graph.add_edge((number, token.index), (number, argument.index), key=f"graph {role}", label=role)
+        for name, found in sentence.graphs.items():
+            for arc in found.arcs:
+                edge = (number, arc.predicate), (number, arc.argument)
+                graph.add_edge(*edge, key=f"{name} {arc.role}", label=arc.role)
     return graph
 
 
@@ -65,25 +68,5 @@ def to_pandas(doc: "Doc") -> Any:
         for token in sentence
     ]
     columns = ("sentence", "word", "text", "start", "end", "lemma", "upos", "tag", "head", "relation", "arguments")
-    return pandas.DataFrame(rows, columns=list(columns))
-
-
-def to_spacy(doc: "Doc", vocab: Any) -> Any:
-    """A document of spaCy; see `Doc.to_spacy`."""
-    tokens = needed("spacy.tokens", "to_spacy")
-    words = doc.tokens
-    first = {id(sentence[0]): True for sentence in doc if len(sentence)}
-    options: dict[str, Any] = {"sent_starts": [id(token) in first for token in words]}
-    for option, name in (("tags", "tag"), ("pos", "upos"), ("lemmas", "lemma")):
-        values = [getattr(token, name) for token in words]
-        if words and all(value is not None for value in values):
-            options[option] = values
-    if words and all(sentence.tree is not None for sentence in doc):
-        place = {id(token): k for k, token in enumerate(words)}
-        options["heads"] = [place[id(token.head or token)] for token in words]
-        options["deps"] = ["ROOT" if token.head is None else token.relation or "dep" for token in words]
-    follows = [token.end for token in words]
-    spaces = [doc.text[end : end + 1].isspace() for end in follows]
-    made = tokens.Doc(vocab, words=[token.text for token in words], spaces=spaces, **options)
-    made.user_data["graphs"] = [sentence.graph for sentence in doc]
-    return made
+    whole = dict.fromkeys(("sentence", "word", "start", "end"), "int64")
+    return pandas.DataFrame(rows, columns=list(columns)).astype({**whole, "head": "Int64"})  # which may be missing

@@ -71,14 +71,19 @@ class TextParser:
     ) -> Iterator[Doc]:
         """The documents of many texts, in their order, as soon as they are there.
 
+        If a text is no string, or the texts themselves end in an error, the documents of all texts before it come
+        first. Processes end with the documents, or when nobody listens any longer: at `close()` of what this gives.
+
         Args:
             texts: The texts; of any number, since only a few batches are held at a time.
-            processes: How many processes parse. Each loads the run for itself.
+            processes: How many processes parse. Each loads the run for itself. A script that asks for several must do
+                so under `if __name__ == "__main__"`, as for all of Python's processes; a notebook need not.
             batch: How many texts are parsed together.
             lines: Whether each line is a sentence.
             tokenised: Whether there is a space between all tokens already.
 
         Raises:
+            TypeError: If a text is no string.
             ValueError: If there are to be several processes, and the system comes from no run folder.
         """
         if isinstance(texts, str):
@@ -100,22 +105,30 @@ class TextParser:
         return f"TextParser({self.parser!r}{where})"
 
     def _stream(self, texts: Iterable[str], batch: int, lines: bool, tokenised: bool) -> Iterator[Doc]:
-        texts = iter(texts)
-        while some := list(itertools.islice(texts, batch)):
+        for some in _batches(texts, batch):
             yield from self._parsed(some, lines, tokenised)
 
     def _shared(self, texts: Iterable[str], processes: int, batch: int, lines: bool, tokenised: bool) -> Iterator[Doc]:
         threads = max(1, torch.get_num_threads() // processes)
         context = multiprocessing.get_context("spawn")  # a copy of a process with threads may hang
-        start = str(self.run), str(self.parser.model.device), threads
-        texts, waiting = iter(texts), deque[Future[list[Doc]]]()
-        with ProcessPoolExecutor(processes, context, _begin, start) as pool:
+        start = str(self.run), str(self.parser.model.device), self.parser.model.precision, threads
+        batches, waiting = _batches(texts, batch), deque[Future[list[Doc]]]()
+        wrong: Exception | None = None
+        pool = ProcessPoolExecutor(processes, context, _begin, start)
+        try:
             while True:
-                while len(waiting) < 2 * processes and (some := list(itertools.islice(texts, batch))):
-                    waiting.append(pool.submit(_work, some, lines, tokenised))
+                while wrong is None and len(waiting) < 2 * processes:
+                    try:
+                        waiting.append(pool.submit(_work, next(batches), lines, tokenised))
+                    except Exception as error:  # the end of the texts is one, too
+                        wrong = error
                 if not waiting:
-                    return
+                    break
                 yield from waiting.popleft().result()
+        finally:  # whoever stops listening does not wait for what was still to come
+            pool.shutdown(cancel_futures=True)
+        if not isinstance(wrong, StopIteration) and wrong is not None:
+            raise wrong
 
     def _parsed(self, texts: list[str], lines: bool, tokenised: bool) -> list[Doc]:
         """Several texts at once: what they have in sentences goes through the system together."""
@@ -156,19 +169,37 @@ def load(
     return TextParser(checkpoint.load(run, device, precision=precision), run_folder(run))
 
 
-def _checked(text: object) -> str:
+def _checked(text: object, place: str = "") -> str:
     if not isinstance(text, str):
-        raise TypeError(f"a text is a string, not {type(text).__name__}; use parser.parse for sentences.")
+        kind = type(text).__name__
+        raise TypeError(f"a text is a string, and {place or 'this'} is {kind!r}; use parser.parse for sentences.")
     return text
+
+
+def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    """The texts, so many at a time. What comes before one that cannot be had, or is none, is given before the error."""
+    some: list[str] = []
+    try:
+        for number, text in enumerate(texts, 1):
+            some.append(_checked(text, f"number {number}"))
+            if len(some) == size:
+                yield some
+                some = []
+    except Exception:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some
 
 
 _mine: list[TextParser] = []
 
 
-def _begin(run: str, device: str, threads: int) -> None:
+def _begin(run: str, device: str, precision: Precision, threads: int) -> None:
     """What a process does first."""
     torch.set_num_threads(threads)
-    _mine[:] = [load(run, device=device)]
+    _mine[:] = [load(run, device=device, precision=precision)]
 
 
 def _work(texts: list[str], lines: bool, tokenised: bool) -> list[Doc]:

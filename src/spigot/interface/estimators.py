@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from spigot.checks import check_parts, refuse_mapped
+from spigot.interface.shown import Shown
 from spigot.interface.structures import AbstractStructure
 from spigot.precision import Bordered, exact
 from spigot.records import Explanation, Pullback
@@ -22,7 +23,7 @@ ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
 """The estimators by the name that a configuration calls them."""
 
 
-class AbstractEstimator(Bordered, abc.ABC):
+class AbstractEstimator(Bordered, Shown, abc.ABC):
     """What goes forward, and what comes back."""
 
     hard: ClassVar[bool]

@@ -12,15 +12,16 @@ from torch import Generator, Tensor
 
 from spigot.checks import MissingVerbError, check_parts
 from spigot.interface.polytopes import AbstractPolytope
+from spigot.interface.shown import Shown
 from spigot.precision import Bordered, exact
-from spigot.records import HullResult
+from spigot.records import HullResult, Sketch
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 _SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})
 """Verbs that some structures have and others lack."""
 
 
-class AbstractStructure(Bordered, abc.ABC):
+class AbstractStructure(Bordered, Shown, abc.ABC):
     r"""A finite set $\mathcal Z$ of structures, each written as a 0/1 tensor over its parts."""
 
     event_ndim: ClassVar[int]
@@ -84,6 +85,17 @@ class AbstractStructure(Bordered, abc.ABC):
     def _lacking(self) -> str:
         """Why verbs that other structures have are missing here."""
         return "nothing but its argmax is tractable"
+
+    def sketch(self, z: Parts) -> Sketch:
+        """What is to be seen of one member: its parts as they are, unless a structure knows better.
+
+        Args:
+            z: The member, without batch axes.
+        """
+        if z.ndim <= 2:
+            return Sketch(tables=(("", z.reshape(-1, z.shape[-1]).tolist()),))
+        slices = z.reshape(-1, *z.shape[-2:]).tolist()
+        return Sketch(tables=tuple((f"{k}", table) for k, table in enumerate(slices)))
 
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
         """A projection onto the convex hull that knows this structure, for `ConvexHull`.

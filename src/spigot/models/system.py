@@ -179,6 +179,14 @@ class System(nn.Module):
         """Where its parameters are."""
         return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))
 
+    @property
+    def precision(self) -> Precision:
+        """What its encoders compute in."""
+        for part in self.modules():
+            if isinstance(part, AbstractEncoder):
+                return part.precision
+        return "float32"
+
     def compute_in(self, precision: Precision) -> None:
         """Have all encoders compute in another precision.
 

@@ -28,6 +28,9 @@ from spigot.types import Mask, Members, MemberValues, Parts, Values
 class Alignments(AbstractRankedStructure, AbstractSamplingStructure):
     r"""Two sequences aligned without crossing: paths of cells `(*batch, n, m)`, indexed `[row, column]`.
 
+    $$\mathcal Z = \{z \in \{0, 1\}^{n \times m} \mid z \text{ is a path from } (1, 1) \text{ to } (n, m)
+      \text{ by steps } (1, 0),\ (0, 1),\ (1, 1)\}$$
+
     A path begins at the first cell, `[0, 0]`, ends at the last, and goes one down, one to the right, or both at once
     with each step. Its parts are the cells that it goes through, and nothing else: they tell the steps. So each row and
     each column has at least one cell, a score is a sum over cells, and with scores that are minus a distance the

@@ -14,6 +14,7 @@ from spigot.algorithms.kernels import flatten
 from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
+from spigot.records import Sketch
 from spigot.structures.describe import check_lengths
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
@@ -22,6 +23,9 @@ from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 @dataclass(frozen=True)
 class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     r"""Sequences of states, scored by their states and by the transitions between neighbours: linear-chain CRFs.
+
+    $$\mathcal Z = \{z(y) \mid y \in \{1, \dots, k\}^n\}, \qquad
+      z(y)^\top s = \sum_{t=1}^n s_{t, y_t} + \sum_{t=2}^n s_{t, y_{t-1}, y_t}$$
 
     A member has one state at each of $n$ positions, and with them the $n - 1$ transitions from each state to the next.
     Viterbi's algorithm finds the best, forward-backward sums over all $k^n$, both in $O(n k^2)$ and right at any scale
@@ -96,6 +100,9 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         fine = _members(z, parts).flatten().tolist()  # all at once: only what is broken is looked at one by one
         each = zip(fine, flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [[] if good else _violations(values, exists) for good, values, exists in each]
+
+    def sketch(self, z: Parts) -> Sketch:
+        return Sketch(tables=(("states from left to right", self.unpack(z)[0].mT.tolist()),))
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """The parts of chains of these lengths; here lengths count positions, and so does `size`."""

@@ -18,6 +18,7 @@ from spigot.algorithms.spans import (
 from spigot.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.spans import SpanSimplex
+from spigot.records import Sketch
 from spigot.structures.describe import check_lengths
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 
@@ -26,6 +27,9 @@ from spigot.types import Mask, Members, MemberValues, Parts, Values
 @dataclass(frozen=True)
 class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
     r"""Binary trees over words, as labelled spans `(*batch, n, n, labels)` indexed `[first, last, label]`.
+
+    $$\mathcal Z = \{z \in \{0, 1\}^{n \times n \times k} \mid \text{the spans of } z \text{ are a binary tree, with one
+      label each}\}$$
 
     A tree has the sentence, each word alone, and two halves of every longer span that it has: $2n - 1$ spans, each with
     exactly one label. There is no root position: word 0 is the first word. Parts with `last < first` do not exist; nor
@@ -85,6 +89,10 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
         parts = self._parts(z, mask, "z")
         pairs = zip(flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [_violations(values, exists) for values, exists in pairs]
+
+    def sketch(self, z: Parts) -> Sketch:
+        found = z.nonzero().tolist()
+        return Sketch(z.shape[-2], spans=tuple((i, j, f"{k}" if self.labels > 1 else "") for i, j, k in found))
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """The parts of sentences of these lengths, in words."""

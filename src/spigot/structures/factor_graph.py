@@ -283,7 +283,9 @@ class FactorGraph(AbstractFactorGraph):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FactorGraphs(AbstractFactorGraph):
-    """A factor graph for each instance of a batch.
+    r"""A factor graph for each instance of a batch.
+
+    $$\mathcal Z_b = \{z \in \{0, 1\}^{d_b} \mid z_f \in \mathcal Z_f \text{ for every factor } f \text{ of } b\}$$
 
     Args:
         graphs: The graphs, in the order of the instances. Those with fewer variables are filled up: mask the rest.

@@ -15,6 +15,7 @@ from spigot.algorithms.reduce import checked
 from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
 from spigot.polytopes.blocks import ArcLabel
+from spigot.records import Sketch
 from spigot.structures.describe import padded_size
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 
@@ -22,6 +23,9 @@ from spigot.types import Mask, Members, MemberValues, Parts, Values
 @dataclass(frozen=True)
 class SemanticGraphs(AbstractStructure):
     r"""Labelled graphs over words: predicates, arcs and labelled arcs (§3, first-order semantic dependency parsing).
+
+    $$\mathcal Z = \{z \mid z_{i \to j} \le z_i,\ \sum_\ell z_{i \to j, \ell} = z_{i \to j},\
+      \sum_j z_{i \to j, \ell} \le 1 \text{ for deterministic } \ell\}$$
 
     An arc needs its predicate; an arc has exactly one label and a label its arc; a deterministic role is used at most
     once by each predicate. Words may have any number of heads. Position 0 is the root: a predicate whose arguments are
@@ -78,6 +82,11 @@ class SemanticGraphs(AbstractStructure):
         mask = graph_parts(self._check(z, mask, "z"))
         pairs = zip(flatten(z.detach(), 3), flatten(mask, 3), strict=True)
         return [self._violations(values, exists) for values, exists in pairs]
+
+    def sketch(self, z: Parts) -> Sketch:
+        _, _, labelled = self.unpack(z)
+        found = labelled.nonzero().tolist()
+        return Sketch(z.shape[-2] - 1, tuple((i, j, f"role {role}") for i, j, role in found))
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         n = padded_size(lengths, size)

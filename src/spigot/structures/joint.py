@@ -17,6 +17,7 @@ from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import check_parts
 from spigot.interface import AbstractStructure
 from spigot.polytopes.joint import JointPolytope
+from spigot.records import Sketch
 from spigot.structures.describe import padded_size
 from spigot.structures.factor_graph import FactorSolution
 from spigot.structures.graphs import SemanticGraphs
@@ -27,6 +28,8 @@ from spigot.types import Mask, Parts
 @dataclass(frozen=True)
 class JointGraphs(AbstractStructure):
     r"""Semantic graphs in several formalisms, and parts across them: Peng, Thomson and Smith's FREDA3.
+
+    $$\mathcal Z = \{(z^1, \dots, z^T, c) \mid z^t \in \mathcal Z_t,\ c_{i \to j} = \prod_t z^t_{i \to j}\}$$
 
     Each kind of graph obeys the rules of `SemanticGraphs`. A part across kinds belongs to a pair of words, and joins
     their arcs in two kinds or more, whatever the labels, or arcs with certain labels; it is on exactly if all that it
@@ -148,6 +151,12 @@ class JointGraphs(AbstractStructure):
             for i, j, part in places.nonzero().tolist():
                 messages.append(f"part {part} across kinds of {i}->{j} must be on exactly if all that it joins is")
         return found
+
+    def sketch(self, z: Parts) -> Sketch:
+        kinds, _ = self.unpack(z)
+        some = (task.sketch(part).arcs for task, part in zip(self.tasks, kinds, strict=True))
+        arcs = tuple((i, j, f"{kind}: {role}") for kind, found in enumerate(some) for i, j, role in found)
+        return Sketch(z.shape[-2] - 1, arcs)
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         n = padded_size(lengths, size)

@@ -11,6 +11,7 @@ from spigot.algorithms.words import labelled_arcs
 from spigot.checks import check_labelled_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import LabelledHeadSimplex
+from spigot.records import Sketch
 from spigot.structures.describe import labelled_violations
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 from spigot.types import Mask, Members, MemberValues, Parts, Values
@@ -20,6 +21,8 @@ from spigot.types import Mask, Members, MemberValues, Parts, Values
 @dataclass(frozen=True)
 class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
     r"""Dependency trees with one label on each arc, over `(*batch, n, n, labels)` indexed `[head, modifier, label]`.
+
+    $$\mathcal Z = \{z \in \{0, 1\}^{n \times n \times k} \mid \sum_\ell z_{hm\ell} \text{ is a tree}\}$$
 
     Position 0 is the root. Every verb reduces to the trees: the argmax by the best label of each arc, sums by the
     logarithm of the sum over labels, draws by a draw of the tree and then of its labels. A label of an arc may be
@@ -97,6 +100,9 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def relaxation(self) -> LabelledHeadSimplex:
         r"""Eq. 5 with labels: the heads of each word with their labels are one simplex."""
         return LabelledHeadSimplex()
+
+    def sketch(self, z: Parts) -> Sketch:
+        return Sketch(z.shape[-2] - 1, tuple((h, m, f"label {label}") for h, m, label in z.nonzero().tolist()))
 
     def to_indices(self, z: Parts) -> tuple[Tensor, Tensor]:
         """The head of each word and the label of its arc, `(*batch, n)`, -1 where z has none, as for the root.

@@ -19,6 +19,8 @@ from spigot.types import Mask, Members, MemberValues, Parts
 class Matchings(AbstractRankedStructure):
     r"""Rows matched to columns, each row and each column at most once.
 
+    $$\mathcal Z = \{z \in \{0, 1\}^{n \times m} \mid \sum_j z_{ij} \le 1,\ \sum_i z_{ij} \le 1\}$$
+
     Parts are `(*batch, n, m)`, indexed `[row, column]`; a row or a column exists if it has a part that does. A
     *complete* matching leaves none of the shorter side alone: with as many rows as columns it is a permutation.
     Otherwise a pair that gains nothing is left out.

@@ -17,7 +17,7 @@ from spigot.algorithms.words import tree_arcs
 from spigot.checks import check_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import HeadSimplex
-from spigot.records import HullResult
+from spigot.records import HullResult, Sketch
 from spigot.structures.describe import arc_mask, tree_violations
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 
@@ -65,6 +65,9 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def everything(self, parts: Parts) -> Mask:
         return tree_arcs(check_arcs(parts, None))
 
+    def sketch(self, z: Parts) -> Sketch:
+        return Sketch(z.shape[-1] - 1, tuple((h, m, "") for h, m in z.nonzero().tolist()))
+
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
         return project_tree_hull(point, mask, start, self.kind) if native.available and point.numel() else None
 
@@ -83,6 +86,9 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
 @dataclass(frozen=True)
 class ProjectiveTrees(AbstractTrees):
     r"""Dependency trees without crossing arcs, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
+
+    $$\mathcal Z = \{z \in \{0, 1\}^{n \times n} \mid \sum_h z_{hm} = 1 \text{ for every word } m,
+      \text{ no arcs make a cycle, none cross}\}$$
 
     Position 0 is the root. The best tree by Eisner's algorithm in $O(n^3)$, sums over all trees by inside-outside, and
     draws from the sums over spans downwards. Ties go to the leftmost split of each span. An unmasked score of `-inf` is
@@ -114,6 +120,9 @@ class ProjectiveTrees(AbstractTrees):
 @dataclass(frozen=True)
 class NonProjectiveTrees(AbstractTrees):
     r"""All dependency trees, arcs may cross, over `(*batch, n, n)` arcs indexed `[head, modifier]`.
+
+    $$\mathcal Z = \{z \in \{0, 1\}^{n \times n} \mid \sum_h z_{hm} = 1 \text{ for every word } m,
+      \text{ no arcs make a cycle}\}$$
 
     Position 0 is the root. The best tree is a maximum spanning arborescence, found exactly in $O(n^2)$ with one root
     or many; sums over all trees by the matrix-tree theorem in $O(n^3)$, right at any scale of scores. Ties go to the

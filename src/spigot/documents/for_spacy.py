@@ -1,0 +1,231 @@
+"""For spaCy: documents as it has them, and a component of its pipelines that reads the words it cut.
+
+`nlp.add_pipe("spigot", config={"model": "runs/first"})` adds the component. spaCy finds it by the entry point
+`spacy_factories`; nothing here loads spaCy before it is asked for.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spigot.data.sentence import Graph, Sentence
+from spigot.data.text.conventions import Conventions
+from spigot.data.text.spacing import Spacing
+from spigot.documents.exports import needed
+from spigot.documents.reader import TextParser, load
+
+if TYPE_CHECKING:
+    from spigot.documents.document import Doc
+
+_KEY = "spigot"
+"""Where a document of spaCy keeps what it has no place of its own for, in `user_data`: plain values, so that it can be
+saved."""
+_WIDE = 200  # letters of a word that the search for the ends of sentences looks at
+_SPACE = re.compile(r"\s")
+_COLUMNS = (("TAG", "tags"), ("POS", "upos"), ("LEMMA", "lemmas"))
+
+
+@dataclass(frozen=True)
+class SpacyComponent:
+    """A component of spaCy's pipelines: a system's trees, graphs and classes of the words that spaCy cut.
+
+    It fills in what a document does not have yet: heads and relations, tags, coarse tags, lemmas, the beginnings of
+    sentences. Graphs are in `doc._.spigot_graph` (`doc._.spigot_graphs` by name, if there are several), the arguments
+    of a word in `token._.spigot_arguments`, the class of a sentence in `sent._.spigot_label`. Where an earlier
+    component has found sentences, it keeps to them.
+
+    It saves its configuration, and no parameters: a pipeline that is loaded again loads the model from where it is.
+
+    Attributes:
+        model: The run folder of the system.
+
+    Example:
+        >>> import spacy                                                            # doctest: +SKIP
+        >>> nlp = spacy.blank("en")                                                 # doctest: +SKIP
+        >>> component = nlp.add_pipe("spigot", config={"model": "runs/first"})      # doctest: +SKIP
+        >>> nlp("The poet didn't sleep.")[4].dep_                                   # doctest: +SKIP
+        'ROOT'
+    """
+
+    model: str
+
+    @cached_property
+    def reader(self) -> TextParser:
+        """The system, loaded when it is first needed: also in another process."""
+        return load(self.model)
+
+    def __call__(self, doc: Any) -> Any:
+        """A document of spaCy, the same one, with what the system finds."""
+        return next(self.pipe([doc]))
+
+    def pipe(self, stream: Iterable[Any], *, batch_size: int = 64) -> Iterator[Any]:
+        """Many documents, as spaCy hands them on.
+
+        Args:
+            stream: The documents.
+            batch_size: How many are parsed together.
+        """
+        stream = iter(stream)
+        while docs := list(islice(stream, batch_size)):
+            parser = self.reader.parser
+            places = [_sentences(doc, parser.conventions) for doc in docs]
+            pairs = zip(docs, places, strict=True)
+            found = parser.parse_sentences([_read(doc, place) for doc, some in pairs for place in some])
+            for doc, some in zip(docs, places, strict=True):
+                _write(doc, some, list(islice(found, len(some))), parser.class_names)
+            yield from docs
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+
+def to_spacy(doc: "Doc", vocab: Any) -> Any:
+    """A document of spaCy; see `Doc.to_spacy`."""
+    tokens = needed("spacy.tokens", "to_spacy")
+    _extend()
+    words = doc.tokens
+    spaces = [doc.text[token.end : token.end + 1].isspace() for token in words]
+    first = {sentence.start for sentence in doc}
+    starts = [token.start in first for token in words]
+    made = tokens.Doc(vocab, words=[token.text for token in words], spaces=spaces, sent_starts=starts)
+    places, place = [], 0
+    for sentence in doc:
+        places.append(list(range(place, place := place + len(sentence))))
+    names = doc[0].class_names if doc else {}
+    _write(made, places, [sentence.found for sentence in doc], names)
+    return made
+
+
+def _sentences(doc: Any, conventions: Conventions) -> list[list[int]]:
+    """Which words make up each sentence: those of the document, or those that its words suggest."""
+    words = [token.i for token in doc if not token.is_space]
+    if doc.has_annotation("SENT_START"):
+        some = ([token.i for token in sentence if not token.is_space] for sentence in doc.sents)
+        return [places for places in some if places]
+    # What looks for the ends of sentences takes text: every word as one stretch of it, blank lines as they are.
+    text = "".join(t.text if t.is_space else f"{_SPACE.sub('_', t.text)[:_WIDE]} " for t in doc)
+    cut = conventions.sentences(text, tokenised=True)
+    rest = iter(words)
+    return [list(islice(rest, len(sentence))) for sentence in cut]
+
+
+def _read(doc: Any, places: Sequence[int]) -> Sentence:
+    """The words at some places of a document, and the white space between them."""
+    ends = [*places[1:], places[-1] + 1]
+    after = (doc[i].whitespace_ + doc[i + 1 : end].text_with_ws for i, end in zip(places, ends, strict=True))
+    return Sentence(tuple(doc[i].text for i in places), source=Spacing("", tuple(after)))
+
+
+def _write(doc: Any, places: Sequence[Sequence[int]], found: Sequence[Sentence], names: Mapping[int, str]) -> None:
+    """Put what was found in sentences where spaCy has it, unless it is there already."""
+    if not len(doc):
+        return
+    strings, known = doc.vocab.strings, needed("spacy.parts_of_speech", "to_spacy").IDS
+    columns: dict[str, list[int]] = {}
+    for attribute, name in _COLUMNS:
+        if found and all(sentence.get(name) is not None for sentence in found) and not doc.has_annotation(attribute):
+            blank = {"TAG": "_SP", "POS": "SPACE"}
+            values = [blank.get(attribute, token.text) if token.is_space else "" for token in doc]
+            for some, sentence in zip(places, found, strict=True):
+                for i, value in zip(some, sentence.get(name), strict=True):
+                    values[i] = value if attribute != "POS" or value in known else ""  # a tag set of its own
+            columns[attribute] = [known[value] if attribute == "POS" else strings.add(value) for value in values]
+    if found and all(sentence.heads is not None for sentence in found) and not doc.has_annotation("DEP"):
+        columns["HEAD"], relations = _heads(doc, places, found)
+        columns["DEP"] = [strings.add(relation) for relation in relations]
+    elif not doc.has_annotation("SENT_START"):
+        starts = {some[0] for some in places[1:]}
+        columns["SENT_START"] = [1 if token.i in starts or not token.i else -1 for token in doc]
+    if columns:
+        rows = zip(*columns.values(), strict=True)
+        doc.from_array(list(columns), np.array([[value % 2**64 for value in row] for row in rows], dtype=np.uint64))
+    doc.user_data[_KEY] = {
+        "graphs": _graphs(places, found),
+        "labels": [
+            [some[0], names.get(sentence.label, str(sentence.label))]
+            for some, sentence in zip(places, found, strict=True)
+            if some and sentence.label is not None
+        ],
+    }
+
+
+def _heads(doc: Any, places: Sequence[Sequence[int]], found: Sequence[Sentence]) -> tuple[list[int], list[str]]:
+    """How far away the head of each word is, and its relation. White space hangs on what stands before it."""
+    heads, relations = list(range(len(doc))), [""] * len(doc)
+    for some, sentence in zip(places, found, strict=True):
+        labels = sentence.relations or ("dep",) * len(sentence)
+        for i, head, label in zip(some, sentence.heads or (), labels, strict=True):
+            heads[i], relations[i] = (some[head - 1], label) if head else (i, "ROOT")
+    holder = next((some[0] for some in places), 0)
+    for token in doc:
+        if not token.is_space:
+            holder = token.i
+        elif places:
+            heads[token.i], relations[token.i] = holder, "dep"
+    return [head - i for i, head in enumerate(heads)], relations
+
+
+def _graphs(places: Sequence[Sequence[int]], found: Sequence[Sentence]) -> dict[str, dict[str, Any]]:
+    """The graphs of all sentences, by name, over the tokens of the document."""
+    made: dict[str, dict[str, Any]] = {}
+    for some, sentence in zip(places, found, strict=True):
+        for name, graph in sentence.annotations.items():
+            if isinstance(graph, Graph):
+                whole = made.setdefault(name, {"arcs": [], "tops": [], "predicates": []})
+                whole["arcs"] += [[some[arc.predicate - 1], some[arc.argument - 1], arc.role] for arc in graph.arcs]
+                whole["tops"] += [some[top - 1] for top in graph.tops]
+                whole["predicates"] += [some[predicate - 1] for predicate in graph.predicates]
+    return made
+
+
+def _all_graphs(doc: Any) -> dict[str, dict[str, Any]]:
+    return doc.user_data.get(_KEY, {}).get("graphs", {})
+
+
+def _one_graph(doc: Any) -> dict[str, Any] | None:
+    graphs = _all_graphs(doc)
+    return graphs.get("graph", next(iter(graphs.values()), None))
+
+
+def _arguments(token: Any) -> list[tuple[str, Any]]:
+    graph = _one_graph(token.doc) or {"arcs": []}
+    return [(role, token.doc[argument]) for predicate, argument, role in graph["arcs"] if predicate == token.i]
+
+
+def _label(span: Any) -> str | None:
+    labels = span.doc.user_data.get(_KEY, {}).get("labels", ())
+    return next((label for start, label in labels if span.start <= start < span.end), None)
+
+
+def _extend() -> None:
+    """Have spaCy's objects show what stands in `user_data`."""
+    tokens = needed("spacy.tokens", "to_spacy")
+    tokens.Doc.set_extension("spigot_graph", getter=_one_graph, force=True)
+    tokens.Doc.set_extension("spigot_graphs", getter=_all_graphs, force=True)
+    tokens.Token.set_extension("spigot_arguments", getter=_arguments, force=True)
+    tokens.Span.set_extension("spigot_label", getter=_label, force=True)
+
+
+def _component(nlp: Any, name: str, model: str | None) -> SpacyComponent:
+    """What spaCy calls when a pipeline asks for the component."""
+    if model is None:
+        raise ValueError(f'the component {name!r} needs a model: add_pipe("spigot", config={{"model": "runs/first"}}).')
+    _extend()
+    return SpacyComponent(model)
+
+
+def __getattr__(name: str) -> Any:
+    """`factory`, made when spaCy asks for it by the entry point: only then is it known that there is spaCy."""
+    if name != "factory":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    language = needed("spacy.language", "the component").Language
+    made = ["token.tag", "token.pos", "token.lemma", "token.head", "token.dep", "token.is_sent_start"]
+    made += ["doc._.spigot_graph", "doc._.spigot_graphs", "token._.spigot_arguments"]
+    factory = language.factory("spigot", default_config={"model": None}, assigns=made, func=_component)
+    globals()["factory"] = factory
+    return factory

@@ -1,0 +1,14 @@
+"""What notebooks show of a structure or an estimator, where a prompt shows its `repr`."""
+
+
+class Shown:
+    """Something whose formula and picture notebooks show.
+
+    What draws is far above this file. So nothing here imports it: it is among the names that the package offers its
+    users at its border, and is loaded when one asks; a notebook is such a user.
+    """
+
+    def _repr_html_(self) -> str:
+        import spigot
+
+        return spigot.portrait(self)  # pyright: ignore[reportArgumentType]: only what has a portrait is one of these
