@@ -14,8 +14,8 @@ from spigot.data.vocab import Vocab
 from spigot.registry import Registry
 from spigot.values import Values
 
-Precision = Literal["float32", "bfloat16"]
-"""What encoders compute in. What comes after them, scores and structures, is in single precision either way."""
+Precision = Literal["float32", "bfloat16", "int16"]
+"""What encoders compute in: `int16` is about reading, and means single precision where anything is learned. What comes after them, scores and structures, is in single precision either way."""
 
 ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
 """The encoders by the name that a configuration calls them."""
@@ -97,7 +97,7 @@ class AbstractEncoder(nn.Module, abc.ABC):
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
-        if self.precision == "float32":
+        if self.precision != "bfloat16":
             return self(batch, noisy=noisy)
         with torch.autocast(batch.device.type, torch.bfloat16):
             return self(batch, noisy=noisy).float()
