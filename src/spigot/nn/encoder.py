@@ -131,7 +131,7 @@ class BiLSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.outputs = 2 * hidden if layers else inputs
-        self._whole: dict[tuple[int, int], tuple[object, LayerWeights]] = {}
+        self._whole: dict[tuple[int, int], tuple[list[Tensor], LayerWeights]] = {}
         if not layers:
             widths, depth = [], 0
         elif interleaved:
@@ -209,14 +209,12 @@ class BiLSTM(nn.Module):
 
     def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:
         """A layer's weights in whole numbers, rounded anew when they have changed."""
-        state = tuple(
-            (values.data_ptr(), None if values.is_inference() else values._version)
-            for lstm in (right, left)
-            for values in lstm.parameters()
-        )
+        # Compared by value: fused optimisers do not count up the versions of what they change.
+        now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
         known = self._whole.get((k, layer))
-        if known is None or known[0] != state:
-            known = self._whole[k, layer] = (state, layer_weights(right, left, layer, native.kernels.LSTM_LANES))
+        if known is None or not all(map(torch.equal, known[0], now)):
+            rounded = layer_weights(right, left, layer, native.kernels.LSTM_LANES)
+            known = self._whole[k, layer] = ([values.detach().clone() for values in now], rounded)
         return known[1]
 
 
