@@ -48,7 +48,9 @@ def speed() -> Iterator[Row]:
         parser = briefly_trained(corpus)
         text = [sentence.without_annotation() for sentence in corpus["trees"].train]
         words = sum(map(len, text))
-        ways = [(precision, tagged) for precision in PRECISIONS for tagged in (False, True)]
+        ways: list[tuple[Precision, bool]] = [
+            (precision, tagged) for precision in PRECISIONS for tagged in (False, True)
+        ]
         times: dict[tuple[Precision, bool], list[float]] = {way: [] for way in ways}
         answers: dict[Precision, list[Sentence]] = {}
         for precision, tagged in ways * 3:
@@ -71,7 +73,9 @@ def speed() -> Iterator[Row]:
         )
         if precision != usual:
             same = _same_heads(answers[usual], answers[precision]) / words
-            row = replace(row, other=usual, theirs=1e3 * plain, ratio=plain / least, note=f"{row.note}; same heads {same:.2%}")
+            row = replace(
+                row, other=usual, theirs=1e3 * plain, ratio=plain / least, note=f"{row.note}; same heads {same:.2%}"
+            )
         yield row
 
 

@@ -204,7 +204,8 @@ class BiLSTM(nn.Module):
     def _pairs(self) -> Iterator[tuple[nn.LSTM, nn.LSTM]]:
         for pair in zip(self.forward_layers, self.backward_layers, strict=True):
             right, left = pair
-            assert isinstance(right, nn.LSTM) and isinstance(left, nn.LSTM)
+            assert isinstance(right, nn.LSTM)
+            assert isinstance(left, nn.LSTM)
             yield right, left
 
     def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:

@@ -158,7 +158,9 @@ def read_layer_reference(
         most = own.abs().amax(-1, keepdim=True)
         whole = torch.where(most > 0, own * (LARGEST / most), 0).round().double()  # doubles hold these sums exactly
         sums = (whole @ weights.input[k].double().t()).float()
-        gates = (sums * (weights.input_scale[k] * (most / LARGEST)) + weights.bias[k])[place.gather(1, mirror) if k else place]
+        gates = (sums * (weights.input_scale[k] * (most / LARGEST)) + weights.bias[k])[
+            place.gather(1, mirror) if k else place
+        ]
         h = c = inputs.new_zeros(len(place), units)
         states = inputs.new_zeros(*place.shape, units)
         for step in time.tolist():
