@@ -55,6 +55,7 @@ void bind_alignments(nb::module_& m);
 void bind_blocks(nb::module_& m);
 void bind_chains(nb::module_& m);
 void bind_draws(nb::module_& m);
+void bind_encoders(nb::module_& m);
 void bind_factors(nb::module_& m);
 void bind_graphs(nb::module_& m);
 void bind_matchings(nb::module_& m);

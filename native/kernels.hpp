@@ -158,6 +158,37 @@ struct SubsetKernels {
                    int64_t width, int64_t minimum, int64_t maximum, T* z, int threads, FaultBox&);
 };
 
+// One direction of a layer of an LSTM. A panel holds the four gates (in, forget, cell, out) of as many units as a vector
+// has lanes: for every pair of inputs, of each gate of each unit two weights. All are whole numbers, and the scales say
+// what one is worth.
+struct LstmWeights {
+    const int16_t* input;
+    const float* input_scale;
+    const float* bias;
+    const int16_t* state;
+    const float* state_scale;
+};
+
+// Sentences of (batch, n) positions, of which the first `lengths` exist; `place` says which row of (rows, stride) inputs
+// stands at each. Forward reads `width` numbers from the beginning of a row, backward from `apart` on. States are (batch,
+// n, 2 * units), forward beside backward; those behind a sentence are not touched.
+struct LstmBatch {
+    const float* inputs;
+    int64_t rows, stride, width, apart;
+    const int64_t* place;
+    const int64_t* lengths;
+    int64_t batch, n, units;
+    LstmWeights weights[2];
+    float* states;
+};
+
+// Networks that only read.
+struct EncoderKernels {
+    int lanes;
+    void (*lstm_layer)(const LstmBatch&, int threads);
+    void (*tanh_all)(float* values, int64_t count, int threads);
+};
+
 // Factor graphs, several of them one behind the other: graph g owns the factors factors_from[g] to factors_from[g + 1],
 // factor f the entries start[f] to start[f + 1] of `variable`, `negated` and `weight`. Instance b is of graph[b].
 struct FactorTables {
@@ -241,6 +272,7 @@ struct Kernels {
     const Tables<GraphKernels>& graphs;
     const Tables<ChainKernels>& chains;
     const Tables<DrawKernels>& draws;
+    const EncoderKernels& encoders;
     const FactorKernels& factors;
     const Tables<MatchingKernels>& matchings;
     const Tables<SpanKernels>& spans;

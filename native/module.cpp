@@ -12,6 +12,7 @@ NB_MODULE(_native, m) {
     bind_blocks(m);
     bind_chains(m);
     bind_draws(m);
+    bind_encoders(m);
     bind_factors(m);
     bind_graphs(m);
     bind_matchings(m);

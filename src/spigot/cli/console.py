@@ -34,8 +34,11 @@ Device: TypeAlias = Annotated[
 """`--device`: what `torch_device` takes."""
 
 Precision: TypeAlias = Annotated[
-    Literal["float32", "bfloat16"],
-    cyclopts.Parameter(help="What words are encoded in: float32, or bfloat16 where that is quicker."),
+    Literal["float32", "bfloat16", "int16"],
+    cyclopts.Parameter(
+        help="What words are encoded in: float32; bfloat16 where that is quicker; int16 to read quickly on a CPU, with "
+        "states rounded to three digits."
+    ),
 ]
 """`--precision`: of encoders; structures are found in single precision either way."""
 

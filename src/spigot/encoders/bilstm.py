@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -112,6 +112,8 @@ class BiLSTMEncoder(AbstractEncoder):
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
+        if self.lstm.reads_whole(self.embedding.chance) and (batch.seeds is None or not noisy):
+            return self.lstm.read(*self._distinct(batch), batch.lengths + 2)[:, :-1]
         return self._read(self.lstm, self.inputs_of(batch, noisy=noisy), batch, noisy)
 
     def branch(self) -> BiLSTM:
@@ -134,6 +136,23 @@ class BiLSTMEncoder(AbstractEncoder):
             return [self.states(batch, noisy=noisy)]
         inputs = self.inputs_of(batch, noisy=noisy)
         return [self._read(lstm, inputs, batch, noisy) for lstm in (self.lstm, *branches)]
+
+    def _distinct(self, batch: Batch) -> tuple[Float[Tensor, "rows e"], Int[Tensor, "batch n+1"]]:
+        """The inputs that differ, each once, and which of them stands where."""
+        lemmas = batch.words if self.lemma_from_form else batch.lemmas
+        parts = [batch.words, lemmas, batch.tags]
+        if self.spelling is not None:
+            parts.append(batch.spelling.place)
+        key = torch.zeros_like(batch.words)
+        for part in parts:
+            key = key * (part.max() + 1) + part
+        distinct, place = key.unique(return_inverse=True)
+        some = torch.empty_like(distinct).scatter_(0, place.flatten(), torch.arange(place.numel()))
+        words, lemmas, tags, *spelt = (part.flatten()[some].unsqueeze(0) for part in parts)
+        inputs = self.embedding(words, lemmas, tags)[0]
+        if self.spelling is not None:
+            inputs = torch.cat((inputs, self.spelling(batch.spelling.letters).index_select(0, spelt[0][0])), -1)
+        return inputs, place
 
     def inputs_of(self, batch: Batch, *, noisy: bool = False) -> Float[Tensor, "batch n+1 e"]:
         """Word, lemma, tag and spelling vectors, one after another."""

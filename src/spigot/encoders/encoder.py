@@ -14,8 +14,9 @@ from spigot.data.vocab import Vocab
 from spigot.registry import Registry
 from spigot.values import Values
 
-Precision = Literal["float32", "bfloat16"]
-"""What encoders compute in. What comes after them, scores and structures, is in single precision either way."""
+Precision = Literal["float32", "bfloat16", "int16"]
+"""What encoders compute in: `int16` is for reading, and is single precision where anything is learned. What comes
+after them, scores and structures, is in single precision either way."""
 
 ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
 """The encoders by the name that a configuration calls them."""
@@ -139,7 +140,7 @@ class AbstractEncoder(nn.Module, abc.ABC):
         return batch.kept[self, noisy, learning]
 
     def _computed(self, batch: Batch, noisy: bool) -> Float[Tensor, "batch n d"]:
-        if self.precision == "float32":
+        if self.precision != "bfloat16":
             return self(batch, noisy=noisy)
         with torch.autocast(batch.device.type, torch.bfloat16):
             return self(batch, noisy=noisy).float()

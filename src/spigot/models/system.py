@@ -15,6 +15,7 @@ from spigot.config import Config, stage_class
 from spigot.data.vocab import Vocab
 from spigot.encoders import AbstractEncoder, Precision, make_encoder
 from spigot.interface import AbstractEstimator
+from spigot.nn.encoder import BiLSTM
 from spigot.stages.constraints import Constraints, Infeasible
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
 from spigot.types import Mask, Parts, Values
@@ -191,10 +192,11 @@ class System(nn.Module):
         """Have all encoders compute in another precision.
 
         Args:
-            precision: `float32`, or `bfloat16` where that is the quicker one.
+            precision: `float32`; `bfloat16` where that is the quicker one; `int16` to have BiLSTMs on the CPU read in
+                whole numbers.
         """
         for part in self.modules():
-            if isinstance(part, AbstractEncoder):
+            if isinstance(part, AbstractEncoder | BiLSTM):
                 part.precision = precision
 
     def all_wires(self) -> Iterator[Wire]:

@@ -1,13 +1,16 @@
 """From token indices to states: embeddings and a BiLSTM."""
 
 import math
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from spigot import native
 from spigot.nn.noise import dropout, locked_dropout, uniform
+from spigot.nn.recurrence import LayerWeights, layer_weights, read_layer
 
 UNKNOWN, ROOT, END = 0, 1, 2
 """The first indices of every table. Each sentence stands between the root symbol and the end symbol."""
@@ -108,12 +111,16 @@ class BiLSTM(nn.Module):
 
     Attributes:
         outputs: Length of a state.
+        precision: `int16` to read in whole numbers, where nothing is learned, on a CPU with kernels; elsewhere it is as
+            any other.
 
     Example:
         >>> states = BiLSTM(4, 3)(torch.zeros(2, 5, 4), torch.tensor([5, 2]))
         >>> states.shape
         torch.Size([2, 5, 6])
     """
+
+    precision: str = "float32"
 
     def __init__(
         self,
@@ -127,6 +134,7 @@ class BiLSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.outputs = 2 * hidden if layers else inputs
+        self._whole: dict[tuple[int, int], tuple[list[Tensor], LayerWeights]] = {}
         if not layers:
             widths, depth = [], 0
         elif interleaved:
@@ -151,6 +159,9 @@ class BiLSTM(nn.Module):
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch n h"]:
         """States of all positions; what stands behind a sentence's length does not reach the states before it."""
+        if seeds is None and self.reads_whole(inputs):
+            place = torch.arange(inputs.shape[0] * inputs.shape[1]).view(inputs.shape[:2])
+            return self.read(inputs.flatten(0, 1), place, lengths)
         time = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(-1)
         mirror = torch.where(time < lengths, lengths - 1 - time, time).unsqueeze(-1)
         states = dropout(inputs.transpose(0, 1), seeds, self.input_dropout, stream=INPUT_STREAM)
@@ -162,6 +173,53 @@ class BiLSTM(nn.Module):
             states = torch.cat((onwards, back.gather(0, mirror.expand_as(back))), -1)
             states = locked_dropout(states, seeds, self.dropout, stream=2 + k)
         return states.transpose(0, 1)
+
+    def reads_whole(self, inputs: Tensor) -> bool:
+        """Whether these are read in whole numbers."""
+        return (
+            self.precision == "int16"
+            and bool(self.forward_layers)
+            and not torch.is_grad_enabled()
+            and not torch.is_autocast_enabled("cpu")
+            and inputs.dtype == torch.float32
+            and native.serves(inputs)
+        )
+
+    def read(
+        self, inputs: Float[Tensor, "rows d"], place: Int[Tensor, "batch n"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch n h"]:
+        """States in whole numbers, zeros behind the end of a sentence; what is the same twice is looked at once.
+
+        Args:
+            inputs: Distinct inputs.
+            place: Which of them stands where.
+            lengths: Positions of each sentence.
+        """
+        states, count = inputs, place.numel()
+        for k, (right, left) in enumerate(self._pairs()):
+            for layer in range(right.num_layers):
+                weights = self._weights(k, layer, right, left)
+                # The directions of a stack do not see each other.
+                states = read_layer(weights, states, place, lengths, right.hidden_size, halves=layer > 0)
+                states, place = states.flatten(0, 1), torch.arange(count).view(place.shape)
+        return states.unflatten(0, place.shape)
+
+    def _pairs(self) -> Iterator[tuple[nn.LSTM, nn.LSTM]]:
+        for pair in zip(self.forward_layers, self.backward_layers, strict=True):
+            right, left = pair
+            assert isinstance(right, nn.LSTM)
+            assert isinstance(left, nn.LSTM)
+            yield right, left
+
+    def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:
+        """A layer's weights in whole numbers, rounded anew when they have changed."""
+        # Compared by value: fused optimisers do not count up the versions of what they change.
+        now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
+        known = self._whole.get((k, layer))
+        if known is None or not all(map(torch.equal, known[0], now)):
+            rounded = layer_weights(right, left, layer, native.kernels.LSTM_LANES)
+            known = self._whole[k, layer] = ([values.detach().clone() for values in now], rounded)
+        return known[1]
 
 
 def _possible(device: torch.device) -> AbstractContextManager[object]:

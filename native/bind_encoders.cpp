@@ -1,0 +1,38 @@
+// Encoders that only read.
+#include "bind.hpp"
+
+namespace spigot {
+
+void bind_encoders(nb::module_& m) {
+    const EncoderKernels& k = kernels().encoders;
+    m.attr("LSTM_LANES") = k.lanes;
+    m.def("lstm_layer", [&k](In<float> inputs, In<int64_t> place, In<int64_t> lengths, In<int16_t> input,
+                             In<float> input_scale, In<float> bias, In<int16_t> state, In<float> state_scale,
+                             Out<float> states, int64_t width, int threads) {
+        LstmBatch batch;
+        batch.inputs = inputs.data();
+        batch.rows = static_cast<int64_t>(inputs.shape(0));
+        batch.stride = static_cast<int64_t>(inputs.shape(1));
+        batch.width = width;
+        batch.apart = batch.stride - width;  // none, or one input behind the other
+        batch.place = place.data();
+        batch.lengths = lengths.data();
+        batch.batch = static_cast<int64_t>(place.shape(0));
+        batch.n = static_cast<int64_t>(place.shape(1));
+        batch.units = static_cast<int64_t>(states.shape(2)) / 2;
+        batch.states = states.data();
+        for (int direction = 0; direction < 2; ++direction)  // the first axis of all weights
+            batch.weights[direction] = {
+                input.data() + direction * (input.size() / 2), input_scale.data() + direction * (input_scale.size() / 2),
+                bias.data() + direction * (bias.size() / 2), state.data() + direction * (state.size() / 2),
+                state_scale.data() + direction * (state_scale.size() / 2)};
+        nb::gil_scoped_release release;
+        k.lstm_layer(batch, threads);
+    });
+    m.def("tanh_all", [&k](Out<float> values, int threads) {
+        nb::gil_scoped_release release;
+        k.tanh_all(values.data(), static_cast<int64_t>(values.size()), threads);
+    });
+}
+
+}  // namespace spigot

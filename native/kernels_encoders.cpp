@@ -1,0 +1,12 @@
+// Encoders that only read, for one instruction set.
+#include "kernels.hpp"
+#include "lstm.hpp"
+
+namespace spigot {
+namespace SPIGOT_ARCH {
+
+extern const EncoderKernels encoder_kernels;
+const EncoderKernels encoder_kernels = {unit_lanes, lstm_layer, tanh_all};
+
+}  // namespace SPIGOT_ARCH
+}  // namespace spigot
