@@ -17,7 +17,7 @@ import pytest
 
 from spigot import cli
 from spigot.annotations import ANNOTATIONS
-from spigot.cli.options import PLUGINS
+from spigot.plugins import PLUGINS
 from spigot.cli.watch import Watch
 from spigot.config import load_config
 from spigot.data.formats import FORMATS, read

@@ -38,10 +38,10 @@ def test_it_answers_until_it_is_told_to_end(trained, capsys, monkeypatch):
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def with_a_client(server: Server, poll_interval: float) -> None:
+    def with_a_client(server: Server) -> None:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         threading.Thread(target=client, args=(server.address,), daemon=True).start()
-        serve_forever(server, poll_interval)
+        serve_forever(server)
 
     monkeypatch.setattr(Server, "serve_forever", with_a_client)
     assert cli.main(["serve", str(trained), "--port", "0", "--threads", "1"]) == 0

@@ -25,6 +25,8 @@ class Limits:
 
     Attributes:
         body: Bytes of a request.
+        head: Bytes of its first line and its headers.
+        headers: How many headers it may have.
         words: Words of a sentence.
         total: Words of a request, counted once for each system.
         characters: Characters of a word.
@@ -44,6 +46,8 @@ class Limits:
     """
 
     body: int = 64 * 1024
+    head: int = 64 * 1024
+    headers: int = 100
     words: int = 300
     total: int = 1500
     characters: int = 200
