@@ -184,6 +184,7 @@ def _config(app: Starlette | str, limits: Limits, certificate: Certificate | Non
         h11_max_incomplete_event_size=limits.head,
         timeout_keep_alive=limits.idle,  # pyright: ignore[reportArgumentType] (parts of a second will do)
         timeout_graceful_shutdown=math.ceil(limits.seconds + limits.patience),
+        timeout_worker_healthcheck=120,  # loading may take long on a busy machine
         ssl_certfile=None if certificate is None else certificate.chain,
         ssl_keyfile=None if certificate is None else certificate.key,
     )
