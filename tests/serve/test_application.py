@@ -83,6 +83,8 @@ def test_pages_of_other_origins_ask_if_they_may(private, ask):
     other = request(private, "POST", "/api/parse", BODY, {"Origin": "https://stranger.example", **bearer(TOKEN)})
     assert "access-control-allow-origin" not in other.headers
     assert ask("OPTIONS", "/api/parse", None, preflight("https://friend.example")).status == 405
+    again = [request(private, "GET", "/openapi.json", None, {"Origin": "https://friend.example"}) for _ in range(2)]
+    assert again[0].headers["vary"] == again[1].headers["vary"] == "Origin"  # nothing is added to what is kept
 
 
 def test_the_interface_describes_itself(ask, private):

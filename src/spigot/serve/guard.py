@@ -113,8 +113,10 @@ class _Watched:
     """What passes between a server and an application, seen from outside."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        self.unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        self.unread = any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in scope["headers"]
+        )
         self.status = 0
         self._keeps = scope.get("http_version", "1.1").startswith("1.")
         self._receive, self._send = receive, send
@@ -128,8 +130,8 @@ class _Watched:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            if self.unread and self._keeps:  # nobody is going to read the rest
-                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            ending = [(b"connection", b"close")] if self.unread and self._keeps else []  # nobody will read the rest
+            message = {**message, "headers": [*message.get("headers", ()), *ending]}  # of its own: others may add more
         await self._send(message)
 
 

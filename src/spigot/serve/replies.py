@@ -20,6 +20,7 @@ HEADERS = {
 """What every reply says unless it says otherwise."""
 
 JSON = "application/json; charset=utf-8"
+_USUAL = [(name.encode(), value.encode()) for name, value in {**HEADERS, "content-type": JSON}.items()]
 
 
 def as_json(value: object) -> bytes:
@@ -45,7 +46,12 @@ def reply(body: bytes, kind: str = JSON, status: int = 200, headers: Mapping[str
         >>> reply(b"{}").headers["cache-control"]
         'no-store'
     """
-    return Response(body, status, {**HEADERS, "content-type": kind, **(headers or {})})
+    found = Response(body, status)
+    if not headers and kind == JSON:  # most of them, so they are not encoded anew
+        found.raw_headers = [*_USUAL, (b"content-length", str(len(body)).encode())]
+    else:
+        found.init_headers({**HEADERS, "content-type": kind, **(headers or {})})
+    return found
 
 
 def refusal(status: int, reason: str, headers: Mapping[str, str] | None = None) -> Response:

@@ -149,9 +149,16 @@ def serve_by_workers(
     """
     with tempfile.TemporaryDirectory(prefix="spigot-serve-") as folder:
         shared = settings if settings.metrics is not None else replace(settings, metrics=Path(folder))
-        os.environ.update(shared.environment())  # not an argument: those are for everybody to see
-        config = _config("spigot.serve:app", settings.limits, certificate, workers)
-        Multiprocess(config, sockets=[listener]).run()
+        variables = shared.environment()
+        before = {name: os.environ[name] for name in variables if name in os.environ}
+        os.environ.update(variables)  # not an argument: those are for everybody to see
+        try:
+            config = _config("spigot.serve:app", settings.limits, certificate, workers)
+            Multiprocess(config, sockets=[listener]).run()
+        finally:
+            for name in variables:
+                del os.environ[name]
+            os.environ.update(before)
 
 
 def address(listener: socket.socket, *, encrypted: bool = False) -> str:
