@@ -8,6 +8,7 @@ imported: a run folder names its kinds, and does not bring their code.
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from importlib.metadata import entry_points
@@ -16,6 +17,9 @@ from types import ModuleType
 
 GROUP = "spigot.plugins"
 """The entry point that packages announce plug-ins under."""
+
+PLUGINS = "SPIGOT_PLUGINS"
+"""Where the processes that a command starts find the plug-ins it was given."""
 
 
 def load_plugin(name: str) -> ModuleType:
@@ -83,3 +87,14 @@ def load_announced() -> list[str]:
     for entry in found:
         entry.load()
     return [entry.name for entry in found]
+
+
+def load_inherited() -> None:
+    """Import the plug-ins that whoever started this process named, and those that are announced.
+
+    Example:
+        >>> load_inherited()
+    """
+    for name in filter(None, os.environ.get(PLUGINS, "").split(os.pathsep)):
+        load_plugin(name)
+    load_announced()

@@ -17,12 +17,12 @@ import pytest
 
 from spigot import cli
 from spigot.annotations import ANNOTATIONS
-from spigot.cli.options import PLUGINS
 from spigot.cli.watch import Watch
 from spigot.config import load_config
 from spigot.data.formats import FORMATS, read
 from spigot.encoders import ENCODERS
 from spigot.interface import ESTIMATORS
+from spigot.plugins import PLUGINS
 from spigot.serve import Api
 from spigot.serve.systems import Served
 from spigot.stages import STAGES

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
-from spigot.serve import Server
+from spigot.serve import Server, Settings
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def test_it_answers_until_it_is_told_to_end(trained, capsys, monkeypatch):
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def with_a_client(server: Server, poll_interval: float) -> None:
+    def with_a_client(server: Server) -> None:
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         threading.Thread(target=client, args=(server.address,), daemon=True).start()
-        serve_forever(server, poll_interval)
+        serve_forever(server)
 
     monkeypatch.setattr(Server, "serve_forever", with_a_client)
     assert cli.main(["serve", str(trained), "--port", "0", "--threads", "1"]) == 0
@@ -76,6 +76,36 @@ def test_strangers_are_warned_of(trained, interrupted, capsys):
     assert "Warning: whoever can reach 0.0.0.0 can use this page; there is no password." in capsys.readouterr().err
 
 
+def test_processes_are_told_by_the_environment_what_to_serve(trained, capsys, monkeypatch):
+    """All but the processes themselves: what their supervisor is given, and what they would read."""
+    told = []
+
+    class Supervisor:
+        def __init__(self, config, sockets):
+            told.extend([config.app, config.workers, sockets[0].getsockname()[1], config.ssl_certfile])
+
+        def run(self):
+            told.append(Settings.from_environment())
+
+    monkeypatch.setattr("spigot.serve.server.Multiprocess", Supervisor)
+    monkeypatch.setenv("SPIGOT_SERVE_TOKEN", "s3cret")
+    words = ["--port", "0", "--workers", "2", "--threads", "1", "--origin", "https://a.example"]
+    before = dict(os.environ)
+    assert cli.main(["serve", str(trained), *words, "--origin", "https://b.example", "--one-by-one"]) == 0
+    assert dict(os.environ) == before
+    address, said = capsys.readouterr()
+    app, workers, port, certificate, settings = told
+    assert (app, workers, certificate) == ("spigot.serve:app", 2, None)
+    assert address.strip() == f"http://127.0.0.1:{port}"
+    assert (settings.runs, settings.token, settings.threads) == ((trained,), "s3cret", 1)
+    assert settings.origins == ("https://a.example", "https://b.example")
+    assert (settings.together, settings.local) == (False, False)
+    assert settings.metrics is not None
+    assert not settings.metrics.exists()  # it was of use as long as they ran
+    assert said.splitlines()[-2:] == ["Serving 1 system; Ctrl-C ends it.", "Stopped."]
+    assert "s3cret" not in said
+
+
 def test_what_cannot_be_served(trained, interrupted, capsys, tmp_path):
     def complaint(*words: str | Path) -> str:
         assert cli.main(["serve", *map(str, words)]) == 1
@@ -86,6 +116,10 @@ def test_what_cannot_be_served(trained, interrupted, capsys, tmp_path):
     assert complaint() == "spigot: there is no run to serve; give the folder of at least one."
     assert "is no run folder: it has no config.toml" in complaint(tmp_path)
     assert "is given twice; give each run once." in complaint(trained, trained)
+    assert complaint(trained, "--workers", "0") == "spigot: workers is 0; it must be at least 1."
+    assert complaint(trained, "--key", "k.pem").endswith("k.pem is the key of no certificate; give --certificate, too.")
+    assert "none.pem is no certificate" in complaint(trained, "--certificate", "none.pem")
+    assert "the token is empty" in complaint(trained, "--token", "")
     half = shutil.copytree(trained, tmp_path / "half")
     (half / "model.safetensors").unlink()
     assert "There is no" in complaint(half)

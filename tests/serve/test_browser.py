@@ -429,3 +429,40 @@ def test_a_report_is_explored_from_disk(driven, run, tmp_path, monkeypatch):
     driven.resize(390, 800)
     assert driven.run("return document.documentElement.scrollWidth") <= 390
     assert driven.complaints() == []
+
+
+def test_a_server_with_a_token_asks_for_it(driven, systems):
+    driven.resize(1200, 1000)
+    with Server(systems[:1], port=0, limits=LIMITS, token="open-sesame-42") as private, private.running():
+        driven.open(f"{private.address}/#{urlencode({'text': SENTENCE})}")
+        driven.wait_for("#token:not([hidden])")
+        driven.type("#token input", "open-barley\n")
+        driven.wait_for("#token .trouble:not([hidden])")
+        driven.type("#token input", "open-sesame-42\n")
+        drawn(driven, SENTENCE)
+        assert driven.count("#token:not([hidden])") == 0
+        assert "sesame" not in driven.run("return location.href")
+        driven.open(f"{private.address}/#{urlencode({'text': SENTENCE})}")  # the tab remembers it
+        drawn(driven, SENTENCE)
+        assert driven.complaints() == []
+
+
+def test_the_interface_can_be_tried_on_a_page_of_its_own(driven, site):
+    driven.resize(1200, 1000)
+    driven.open(f"{site.address}/docs")
+    driven.wait_for("html[data-ready]")
+    paths = driven.run("return [...document.querySelectorAll('[data-path]')].map((one) => one.dataset.path)")
+    assert paths == ["/api/parse", "/api/systems", "/health", "/ready", "/metrics"]
+    driven.click("[data-path='/api/parse'] button")
+    driven.wait_for("[data-path='/api/parse'] pre:not([hidden])")
+    driven.until(lambda: driven.text("[data-path='/api/parse'] pre").startswith("200, "), "there is no answer")
+    assert '"next_heads"' in driven.text("[data-path='/api/parse'] pre")
+    broken = driven.run(
+        "return [...document.querySelectorAll('a[href^=\"#\"]')].map((a) => a.getAttribute('href').slice(1))"
+        ".filter((name) => !document.getElementById(name))"
+    )
+    assert broken == []
+    fetched = driven.run("return performance.getEntriesByType('resource').map((one) => one.name)")
+    assert fetched
+    assert all(name.startswith(site.address) for name in fetched)  # nothing from elsewhere
+    assert driven.complaints() == []

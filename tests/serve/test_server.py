@@ -11,7 +11,7 @@ import pytest
 
 from spigot.models import inspect
 from spigot.serve import Server
-from spigot.serve.handler import names_loopback
+from spigot.serve.addresses import names_loopback
 from tests.serve.conftest import LIMITS, request
 
 BODY = {"words": ["The", "cat", "moves"]}
@@ -153,7 +153,7 @@ def test_broken_requests(server, data, status):
     received = raw(server, data)
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.split()[1] == str(status).encode()
-    assert b"Content-Security-Policy" in head
+    assert b"content-security-policy" in head.lower()
     assert list(json.loads(body)) == ["error"]
 
 
@@ -176,7 +176,8 @@ def test_slow_clients_are_dropped_however_they_drip(systems):
         data = message(json.dumps(BODY).encode())
         head_length = data.index(b"\r\n\r\n") + 4
         # A byte now and then would satisfy a limit on silence, but not one on the whole request.
-        assert raw(server, data, pause=0.05, pieces=len(data)) == b""
+        dripped = raw(server, data, pause=0.05, pieces=len(data))
+        assert dripped == b"" or b" 408 " in dripped.split(b"\r\n")[0]  # it may be gone before it can be told
         late = raw(server, data[: head_length + 3])
         assert b" 408 " in late.split(b"\r\n")[0]
         assert b"did not arrive within 0.5 seconds" in late
@@ -242,14 +243,15 @@ def test_answers_that_take_too_long_and_queues_that_are_full(systems, monkeypatc
     assert "requests wait already" in third.value["error"]
 
 
-def test_a_mistake_of_ours_is_one_answer_and_a_line_in_the_log(systems, monkeypatch, capfd):
+def test_a_mistake_of_ours_is_one_answer_and_a_line_in_the_log(systems, monkeypatch, caplog):
     monkeypatch.setattr("spigot.serve.api.plain", lambda *_, **__: 1 / 0)
     with Server(systems[:1], port=0, limits=LIMITS) as server, server.running():
         reply = request(server, "POST", "/api/parse", BODY)
         assert reply.status == 500
         assert reply.value == {"error": "the server made a mistake (ZeroDivisionError); its log has more."}
         assert request(server, "GET", "/health").status == 200
-    assert "ZeroDivisionError: division by zero" in capfd.readouterr().err
+    assert "ZeroDivisionError: division by zero" in caplog.text
+    assert "moves" not in caplog.text  # what people type is theirs
 
 
 def test_fifty_clients_over_the_network(server):

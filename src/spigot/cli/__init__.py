@@ -15,7 +15,8 @@ import cyclopts
 import spigot
 from spigot.__main__ import lacks
 from spigot.cli.console import is_first_process
-from spigot.cli.options import PLUGINS, unknown_option
+from spigot.cli.options import unknown_option
+from spigot.plugins import PLUGINS
 
 
 def version() -> str:

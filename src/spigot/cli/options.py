@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import cyclopts
 
+from spigot.plugins import PLUGINS
+
 SETTINGS = "settings"
 """What commands call the words that may be settings of a configuration, and so cannot be judged here."""
-
-PLUGINS = "SPIGOT_PLUGINS"
-"""Where the processes that a command starts find the plug-ins it was given."""
 
 _ALWAYS = ("--help", "-h", "--version", "--debug", "--plugin")
 _OPTION = re.compile(r"--?[^\W\d]")  # not - and not a negative number

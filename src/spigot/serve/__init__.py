@@ -1,9 +1,44 @@
-"""A local page to explore trained systems, and its JSON interface."""
+"""A local page to explore trained systems, and its JSON interface, as an ASGI application."""
+
+from typing import TYPE_CHECKING
 
 from spigot.serve.api import Api
+from spigot.serve.application import create_app, from_environment
 from spigot.serve.batching import Batcher, Busy
+from spigot.serve.metrics import Metrics
+from spigot.serve.openapi import openapi
 from spigot.serve.query import Limits, Refused
-from spigot.serve.server import Server
+from spigot.serve.server import Certificate, Server
+from spigot.serve.settings import Settings
 from spigot.serve.systems import Served, open_systems
 
-__all__ = ["Api", "Batcher", "Busy", "Limits", "Refused", "Served", "Server", "open_systems"]
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    app: Starlette
+
+__all__ = [
+    "Api",
+    "Batcher",
+    "Busy",
+    "Certificate",
+    "Limits",
+    "Metrics",
+    "Refused",
+    "Served",
+    "Server",
+    "Settings",
+    "app",
+    "create_app",
+    "from_environment",
+    "open_systems",
+    "openapi",
+]
+
+
+def __getattr__(name: str) -> object:
+    """`app` is made when it is asked for, from the variables of the process."""
+    if name == "app":
+        globals()["app"] = from_environment()
+        return globals()["app"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,11 @@
 """The answers of the JSON interface, without the network around them."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import spigot
 from spigot.annotations.graphs import TOP
@@ -11,9 +14,14 @@ from spigot.models import Constraints, Inspection
 from spigot.serve.answers import draw, draw_pair, plain
 from spigot.serve.batching import Batcher, Busy
 from spigot.serve.examples import best_first
-from spigot.serve.query import CONSTRAINTS, Limits, Query, Refused, read_query
+from spigot.serve.metrics import Metrics
+from spigot.serve.query import CONSTRAINTS, Limits, Query, Refused, read_json, read_query
+from spigot.serve.replies import as_json
 from spigot.serve.systems import Served
 
+_Made = TypeVar("_Made")
+_HANDS = 4  # threads that read long requests and write long answers
+_SMALL, _FEW = 1000, 4  # bytes and sentences of those that are short
 _EXAMPLES = 4  # texts that a page offers to begin with
 _FREE = ("heads", "graph", "label", "probabilities", "annotations")
 """What is said of an answer without constraints."""
@@ -29,6 +37,15 @@ class _Job:
     top: int
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """A request that was understood: the constraints of each system on each sentence, and what is to be parsed."""
+
+    query: Query
+    wanted: Sequence[Sequence[tuple[Constraints | None, list[str]]]]
+    jobs: Mapping[tuple[int, int, bool], _Job]
+
+
 class Api:
     """Trained systems that answer many clients at once.
 
@@ -36,6 +53,7 @@ class Api:
         systems: The systems, each with a name of its own.
         limits: How much a client may ask for.
         together: Whether requests that wait together are parsed together.
+        metrics: Where to count what is done.
 
     Example:
         >>> from spigot.config import make_config
@@ -49,8 +67,17 @@ class Api:
         [2, 0]
     """
 
-    def __init__(self, systems: Sequence[Served], limits: Limits = Limits(), *, together: bool = True) -> None:
+    def __init__(
+        self,
+        systems: Sequence[Served],
+        limits: Limits = Limits(),
+        *,
+        together: bool = True,
+        metrics: Metrics | None = None,
+    ) -> None:
         self.limits = limits
+        self.metrics = metrics or Metrics()
+        self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="answering")
         self._beginnings: list[str] | None = None
         self._systems = {system.name: system for system in systems}
         self._conventions = {system.name: system.conventions for system in systems}
@@ -99,6 +126,11 @@ class Api:
             "waiting": self._batcher.waiting,
         }
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether a request that came now would be answered, for `GET /ready`."""
+        return self._batcher.works and not self._batcher.is_full
+
     def parse(self, given: object) -> dict[str, Any]:
         """Parse the sentences of a request, for `POST /api/parse`.
 
@@ -112,6 +144,40 @@ class Api:
         Raises:
             Refused: If the request is not understood, or cannot be done.
         """
+        asked = self._understood(given)
+        with _refusing():
+            results = self._batcher.submit(list(asked.jobs.values()), seconds=self.limits.seconds)
+        return self._answered(asked, results)
+
+    async def answer(self, body: bytes) -> bytes:
+        """The same from bytes to bytes, for coroutines: no thread is held while a request waits for its batch.
+
+        Example:
+            >>> with Api([]) as api:
+            ...     asyncio.run(api.answer(b'{"text": ""}'))
+            b'{"sentences": [], "foreign": []}'
+        """
+        # What takes a millisecond is done at once: to hand it to another thread and back takes longer.
+        small = len(body) <= _SMALL
+        asked = self._read(body) if small else await self.in_thread(lambda: self._read(body))
+        with _refusing():
+            results = await self._batcher.ask(list(asked.jobs.values()), seconds=self.limits.seconds)
+        if small and asked.query.draw == "no" and len(asked.jobs) <= _FEW:
+            return as_json(self._answered(asked, results))
+        return await self.in_thread(lambda: as_json(self._answered(asked, results)))
+
+    def _read(self, body: bytes) -> _Asked:
+        return self._understood(read_json(body))
+
+    async def in_thread(self, make: Callable[[], _Made]) -> _Made:
+        """Let another thread make something, while this one takes requests.
+
+        Args:
+            make: What makes it.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._hands, make)
+
+    def _understood(self, given: object) -> _Asked:
         query = read_query(given, self._conventions, self.limits)
         wanted = [self._constraints(query, name) for name in query.systems]
         jobs: dict[tuple[int, int, bool], _Job] = {}
@@ -121,14 +187,11 @@ class Api:
                 jobs[k, s, True] = _Job(name, sentence, constraints, query.top)
                 if constraints is not None and query.draw != "no":  # what did they change?
                     jobs[k, s, False] = _Job(name, sentence, None, 1)
-        try:
-            results = self._batcher.submit(list(jobs.values()), seconds=self.limits.seconds)
-        except Busy as error:
-            raise Refused(503, str(error)) from None
-        except ValueError as error:
-            raise Refused(422, str(error)) from None
-        found = dict(zip(jobs, results, strict=True))
-        sentences = [self._sentence(query, k, found, wanted) for k in range(len(query.sentences))]
+        return _Asked(query, wanted, jobs)
+
+    def _answered(self, asked: _Asked, results: Sequence[Inspection]) -> dict[str, Any]:
+        query, found = asked.query, dict(zip(asked.jobs, results, strict=True))
+        sentences = [self._sentence(query, k, found, asked.wanted) for k in range(len(query.sentences))]
         return {"sentences": sentences, "foreign": [self._foreign(query, name) for name in query.systems]}
 
     def _foreign(self, query: Query, name: str) -> dict[str, Any]:
@@ -140,6 +203,7 @@ class Api:
     def close(self) -> None:
         """Answer nobody any more."""
         self._batcher.close()
+        self._hands.shutdown()
 
     def __enter__(self) -> "Api":
         return self
@@ -150,6 +214,7 @@ class Api:
     def _run(self, jobs: Sequence[_Job]) -> list[Inspection | Exception]:
         """The jobs of each system together; who asks for fewer heads gets fewer later."""
         results: dict[int, Inspection | Exception] = {}
+        self.metrics.batch([len(job.sentence) for job in jobs])
         for name, system in self._systems.items():
             mine = [k for k, job in enumerate(jobs) if job.system == name]
             if not mine:
@@ -213,6 +278,17 @@ class Api:
         by_name = {annotation.name: annotation for annotation in system.annotations}
         passed = ((wire.name, by_name.get(wire.annotation)) for wire in system.about.wires)
         return {name: draw(found, [annotation]) for name, annotation in passed if annotation is not None}
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """What the decoder cannot do is no mistake of ours."""
+    try:
+        yield
+    except Busy as error:
+        raise Refused(503, str(error)) from None
+    except ValueError as error:
+        raise Refused(422, str(error)) from None
 
 
 def _cost(length: int) -> int:

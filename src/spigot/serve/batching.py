@@ -1,10 +1,13 @@
 """Requests that wait together are answered together."""
 
+import asyncio
 import itertools
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -29,13 +32,12 @@ class _Request(Generic[Job, Result]):
     deadline: float
     taken: int = 0
     results: list[Result] = field(default_factory=list)
-    error: Exception | None = None
-    done: threading.Event = field(default_factory=threading.Event)
+    answer: "Future[list[Result]]" = field(default_factory=Future)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing of it is worth doing any more: it failed, or its caller has given up."""
-        return self.done.is_set() or self.deadline < time.monotonic()
+        return self.answer.done() or self.deadline < time.monotonic()
 
     def take(self) -> Job:
         """The next job that has not been taken."""
@@ -50,12 +52,13 @@ class _Request(Generic[Job, Result]):
                 return
             self.results.append(result)
         if len(self.results) == len(self.jobs):
-            self.done.set()
+            with suppress(InvalidStateError):  # its caller has given up meanwhile
+                self.answer.set_result(self.results)
 
     def fail(self, error: Exception) -> None:
         """Say what went wrong."""
-        self.error = error
-        self.done.set()
+        with suppress(InvalidStateError):
+            self.answer.set_exception(error)
 
 
 class Batcher(Generic[Job, Result]):
@@ -101,6 +104,16 @@ class Batcher(Generic[Job, Result]):
         """How many requests wait for the next batch."""
         return len(self._requests)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody else may wait."""
+        return len(self._requests) >= self._room
+
+    @property
+    def works(self) -> bool:
+        """Whether there will be an answer to what is asked now."""
+        return not self._closed and self._thread.is_alive()
+
     def submit(self, jobs: Sequence[Job], *, seconds: float) -> list[Result]:
         """Wait for the results of some jobs.
 
@@ -124,19 +137,39 @@ class Batcher(Generic[Job, Result]):
         """
         if not jobs:
             return []
+        answer = self._enqueue(jobs, seconds)
+        try:
+            return answer.result(seconds)
+        except TimeoutError:
+            raise _late(seconds) from None
+
+    async def ask(self, jobs: Sequence[Job], *, seconds: float) -> list[Result]:
+        """The same for a coroutine, which holds no thread while it waits.
+
+        Example:
+            >>> with Batcher(lambda jobs: [job * job for job in jobs]) as squares:
+            ...     asyncio.run(squares.ask([2, 3], seconds=10))
+            [4, 9]
+        """
+        if not jobs:
+            return []
+        answer = self._enqueue(jobs, seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(answer)
+        except TimeoutError:
+            raise _late(seconds) from None
+
+    def _enqueue(self, jobs: Sequence[Job], seconds: float) -> "Future[list[Result]]":
         request: _Request[Job, Result] = _Request(jobs, time.monotonic() + seconds)
         with self._changed:
             if self._closed:
                 raise Busy("the server is closing.")
-            if len(self._requests) >= self._room:
+            if self.is_full:
                 raise Busy(f"{len(self._requests)} requests wait already, which is as many as may; try again soon.")
             self._requests.append(request)
             self._changed.notify()
-        if not request.done.wait(seconds):
-            raise Busy(f"there was no answer within {seconds:g} seconds; try again, or send less at a time.")
-        if request.error is not None:
-            raise request.error
-        return request.results
+        return request.answer
 
     def close(self) -> None:
         """End the thread. Whoever waits still is told so."""
@@ -157,8 +190,7 @@ class Batcher(Generic[Job, Result]):
                 self._answer(batch)
             except BaseException as error:  # the thread must outlive anything, or everybody waits for ever
                 for request in batch:
-                    if not request.done.is_set():
-                        request.fail(RuntimeError(f"the answer could not be made ({type(error).__name__}: {error})."))
+                    request.fail(RuntimeError(f"the answer could not be made ({type(error).__name__}: {error})."))
             del batch  # nothing of it is kept while the next one is waited for
 
     def _next(self) -> dict[_Request[Job, Result], list[Job]]:
@@ -210,3 +242,7 @@ class Batcher(Generic[Job, Result]):
         if len(results) != len(jobs):
             raise RuntimeError(f"{len(jobs)} jobs were given and {len(results)} results came back.")
         return results
+
+
+def _late(seconds: float) -> Busy:
+    return Busy(f"there was no answer within {seconds:g} seconds; try again, or send less at a time.")

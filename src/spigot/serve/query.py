@@ -5,14 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.text.conventions import Conventions
 from spigot.models import Constraints
+from spigot.serve.schemas import WANTED, ConstraintsRequest, ParseRequest, Triple
 
 Draw = Literal["no", "page", "file"]
-_KEYS = ("text", "words", "tags", "systems", "constraints", "top", "draw")
-_PAIRS, _ARCS = ("heads", "not_heads"), ("arcs", "not_arcs")
-CONSTRAINTS = (*_PAIRS, *_ARCS)
+_DRAW: Mapping[object, Draw] = {False: "no", True: "page", "file": "file"}
+CONSTRAINTS = tuple(ConstraintsRequest.model_fields)
 """The kinds of constraints, as requests and `Constraints` call them."""
 
 
@@ -22,6 +25,8 @@ class Limits:
 
     Attributes:
         body: Bytes of a request.
+        head: Bytes of its first line and its headers.
+        headers: How many headers it may have.
         words: Words of a sentence.
         total: Words of a request, counted once for each system.
         characters: Characters of a word.
@@ -41,6 +46,8 @@ class Limits:
     """
 
     body: int = 64 * 1024
+    head: int = 64 * 1024
+    headers: int = 100
     words: int = 300
     total: int = 1500
     characters: int = 200
@@ -140,13 +147,9 @@ def read_query(given: object, known: Mapping[str, Conventions], limits: Limits =
         ...
         spigot.serve.query.Refused: "text" is 3; it must be a string.
     """
-    if not isinstance(given, dict):
-        raise Refused(400, f"the body is {_short(given)}; it must be an object with text or words.")
-    for key in given:
-        if key not in _KEYS:
-            raise Refused(400, f"{_short(key)} is nothing that can be asked for; there are {', '.join(_KEYS)}.")
-    systems = _systems(given.get("systems"), list(known), limits)
-    found = _sentences(given, known[systems[0]] if systems else Conventions(), limits)
+    asked = _understood(given, limits)
+    systems = _systems(asked.systems, list(known), limits)
+    found = _sentences(asked, known[systems[0]] if systems else Conventions(), limits)
     total = sum(map(len, found)) * len(systems)
     if total > limits.total:
         raise Refused(
@@ -154,20 +157,60 @@ def read_query(given: object, known: Mapping[str, Conventions], limits: Limits =
             f"this is {sum(map(len, found))} words for {len(systems)} systems; "
             f"words times systems may be {limits.total} at most, so send less at a time.",
         )
-    return Query(
-        tuple(found),
-        systems,
-        _constraints(given.get("constraints"), found, limits),
-        _number("top", given.get("top", 5), 1, limits.top),
-        _draw(given.get("draw", False)),
-    )
+    if not 1 <= asked.top <= limits.top:
+        raise Refused(400, _unwanted("top", asked.top, limits))
+    return Query(tuple(found), systems, _constraints(asked.constraints, found, limits), asked.top, _DRAW[asked.draw])
 
 
-def _systems(given: object, names: Sequence[str], limits: Limits) -> tuple[str, ...]:
+def _understood(given: object, limits: Limits) -> ParseRequest:
+    """The request as far as its form goes."""
+    if not isinstance(given, dict):
+        raise Refused(400, f"the body is {_short(given)}; it must be an object with text or words.")
+    for key in given:
+        if key not in ParseRequest.model_fields:
+            names = ", ".join(ParseRequest.model_fields)
+            raise Refused(400, f"{_short(key)} is nothing that can be asked for; there are {names}.")
+    try:
+        return ParseRequest.model_validate(given)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False)
+        first = [one for one in wrong if one["loc"][0] == wrong[0]["loc"][0]]
+        # Of what could have been meant, that is nearest which was understood the furthest.
+        raise Refused(400, _complaint(given, max(first, key=lambda one: len(one["loc"])), limits)) from None
+
+
+def _complaint(given: Mapping[str, Any], error: ErrorDetails, limits: Limits) -> str:
+    """What is wrong with a field, in one sentence."""
+    name = str(error["loc"][0])
+    if name != "constraints":
+        if error["type"] == "half":
+            return f'"{name}" has half a character; send text that is whole Unicode.'
+        return _unwanted(name, given[name], limits)
+    value = given[name]
+    places = list(error["loc"][1:])
+    if isinstance(value, list) and (numbers := [place for place in places if isinstance(place, int)]):
+        value = value[numbers[0]]
+        places = places[places.index(numbers[0]) + 1 :]
+    if not isinstance(value, dict):
+        return f"a constraint is {_short(value)}; it must be an object with {', '.join(CONSTRAINTS)}."
+    for key in value:
+        if key not in CONSTRAINTS:
+            return f"{_short(key)} is no constraint; there are {', '.join(CONSTRAINTS)}."
+    kind = next(place for place in places if place in CONSTRAINTS)
+    values = value[kind]
+    if not isinstance(values, list):
+        return f'"{kind}" is {_short(values)}; it must be a list.'
+    number = next(place for place in places[places.index(kind) :] if isinstance(place, int))
+    return f'"{kind}" has {_short(values[number])}; {WANTED[str(kind)]}.'
+
+
+def _unwanted(name: str, value: object, limits: Limits) -> str:
+    return f'"{name}" is {_short(value)}; {WANTED[name].format(top=limits.top)}.'
+
+
+def _systems(given: Sequence[str] | None, names: Sequence[str], limits: Limits) -> tuple[str, ...]:
     if given is None:
         return tuple(names[:1])
-    if not isinstance(given, list) or not given or not all(isinstance(name, str) for name in given):
-        raise Refused(400, f'"systems" is {_short(given)}; it must be a list with the name of at least one system.')
     if len(given) > limits.systems or len(set(given)) < len(given):
         raise Refused(400, f'"systems" has {len(given)} names; name {limits.systems} at most, and each once.')
     for name in given:
@@ -176,23 +219,18 @@ def _systems(given: object, names: Sequence[str], limits: Limits) -> tuple[str, 
     return tuple(given)
 
 
-def _sentences(given: Mapping[str, Any], conventions: Conventions, limits: Limits) -> list[Sentence]:
-    text, words, tags = given.get("text"), given.get("words"), given.get("tags")
-    if (text is None) == (words is None):
+def _sentences(asked: ParseRequest, conventions: Conventions, limits: Limits) -> list[Sentence]:
+    if (asked.text is None) == (asked.words is None):
         raise Refused(400, "a request has either text or words; send one of them.")
-    if text is not None:
-        if not isinstance(text, str):
-            raise Refused(400, f'"text" is {_short(text)}; it must be a string.')
-        if tags is not None:
+    if asked.words is None:
+        if asked.tags is not None:
             raise Refused(400, '"tags" belong to "words"; with "text" nobody knows yet which words there are.')
-        _check_characters("text", text)
-        found = list(conventions.sentences(text))
+        found = list(conventions.sentences(asked.text or ""))
     else:
-        forms = _strings("words", words)
-        named = None if tags is None else _strings("tags", tags)
-        if named is not None and len(named) != len(forms):
-            raise Refused(400, f"there are {len(forms)} words but {len(named)} tags; send one tag for each word.")
-        found = [Sentence(forms, tags=named)]
+        tags = None if asked.tags is None else tuple(asked.tags)
+        if tags is not None and len(tags) != len(asked.words):
+            raise Refused(400, f"there are {len(asked.words)} words but {len(tags)} tags; send one tag for each word.")
+        found = [Sentence(tuple(asked.words), tags=tags)]
     for sentence in found:
         if len(sentence) > limits.words:
             start = " ".join(sentence.forms[:4])
@@ -209,28 +247,13 @@ def _sentences(given: Mapping[str, Any], conventions: Conventions, limits: Limit
     return found
 
 
-def _strings(name: str, given: object) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(value, str) and value.strip() for value in given):
-        raise Refused(400, f'"{name}" is {_short(given)}; it must be a list of strings, none of them blank.')
-    for value in given:
-        _check_characters(name, value)
-    return tuple(given)
-
-
-def _check_characters(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise Refused(
-            400, f'"{name}" has half a character ({text[error.start]!a}); send text that is whole Unicode.'
-        ) from None
-
-
-def _constraints(given: object, found: Sequence[Sentence], limits: Limits) -> tuple[Constraints | None, ...]:
+def _constraints(
+    given: ConstraintsRequest | Sequence[ConstraintsRequest | None] | None, found: Sequence[Sentence], limits: Limits
+) -> tuple[Constraints | None, ...]:
     """One entry for each sentence. An object alone is about the first sentence."""
     if given is None:
         return (None,) * len(found)
-    entries = given if isinstance(given, list) else [given]
+    entries = [given] if isinstance(given, ConstraintsRequest) else given
     if len(entries) > len(found):
         raise Refused(
             400, f"there are constraints on {len(entries)} sentences, but the text has {len(found)}; send one for each."
@@ -239,63 +262,21 @@ def _constraints(given: object, found: Sequence[Sentence], limits: Limits) -> tu
     return (*made, *[None] * (len(found) - len(made)))
 
 
-def _constraint(given: object, limits: Limits) -> Constraints | None:
-    if not isinstance(given, dict):
-        raise Refused(400, f"a constraint is {_short(given)}; it must be an object with {', '.join(CONSTRAINTS)}.")
-    for key, values in given.items():
-        if key not in CONSTRAINTS:
-            raise Refused(400, f"{_short(key)} is no constraint; there are {', '.join(CONSTRAINTS)}.")
-        if not isinstance(values, list):
-            raise Refused(400, f'"{key}" is {_short(values)}; it must be a list.')
-    if sum(map(len, given.values())) > limits.constraints:
+def _constraint(given: ConstraintsRequest, limits: Limits) -> Constraints | None:
+    if sum(len(getattr(given, kind)) for kind in CONSTRAINTS) > limits.constraints:
         raise Refused(413, f"there are more than {limits.constraints} constraints on a sentence; send fewer.")
-    pairs = {key: tuple(_pair(key, value) for value in given.get(key, [])) for key in _PAIRS}
-    arcs = {key: tuple(_arc(key, value) for value in given.get(key, [])) for key in _ARCS}
-    if not any(pairs.values()) and not any(arcs.values()):
-        return None
-    return Constraints(pairs["heads"], pairs["not_heads"], arcs["arcs"], arcs["not_arcs"])
+    made = Constraints(tuple(given.heads), tuple(given.not_heads), _arcs(given.arcs), _arcs(given.not_arcs))
+    return None if made == Constraints() else made
 
 
-def _pair(key: str, given: object) -> tuple[int, int]:
-    if not isinstance(given, list) or len(given) != 2 or not all(map(_is_whole, given)):
-        raise Refused(400, f'"{key}" has {_short(given)}; it must have pairs of a word and its head, as numbers.')
-    return given[0], given[1]
-
-
-def _arc(key: str, given: object) -> Arc:
-    if (
-        not isinstance(given, list)
-        or len(given) not in (2, 3)
-        or not all(map(_is_whole, given[:2]))
-        or not all(isinstance(role, str) for role in given[2:])
-    ):
-        raise Refused(
-            400, f'"{key}" has {_short(given)}; it must have a predicate, an argument and a role: [2, 1, "ARG1"].'
-        )
-    return Arc(given[0], given[1], given[2] if len(given) == 3 else "")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
-
-
-def _number(name: str, given: object, low: int, high: int) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or not low <= given <= high:
-        raise Refused(400, f'"{name}" is {_short(given)}; it must be a whole number from {low} to {high}.')
-    return given
-
-
-def _draw(given: object) -> Draw:
-    if given is False:
-        return "no"
-    if given is True:
-        return "page"
-    if given == "file":
-        return "file"
-    raise Refused(400, f'"draw" is {_short(given)}; it must be true, false or "file".')
+def _arcs(given: Sequence[Triple]) -> tuple[Arc, ...]:
+    return tuple(Arc(arc[0], arc[1], arc[2] if len(arc) == 3 else "") for arc in given)
 
 
 def _short(value: object) -> str:
     """A value as it stands in a message, whatever its size."""
-    text = json.dumps(value, default=repr) if not isinstance(value, str) else repr(value[:80])
+    try:
+        text = json.dumps(value, default=repr) if not isinstance(value, str) else repr(value[:80])
+    except ValueError:  # a number with more digits than Python writes
+        text = f"a huge {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -12,6 +12,12 @@ from spigot.report.page import fingerprint
 
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SCRIPT = re.compile(r"<script(?![^>]*\btype=[\"']?application/)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+_TOKEN = """<form id="token" autocomplete="off" hidden>
+<label for="token-field">This server answers those who have its token</label>
+<div class="row"><input type="password" id="token-field" required pattern="[!-~]+" autocomplete="off">
+<button type="submit">Use it</button></div>
+<p class="trouble" role="alert" hidden>That was not the token.</p>
+</form>"""
 _SAME = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
@@ -50,8 +56,9 @@ def resources() -> dict[str, Resource]:
             found[f"/{file.name}"] = Resource(kind, _filled(file.read_text(encoding="utf-8"), suffix))
     # Scripts and styles come from here alone.
     policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    page = found.pop("/page.html")
-    found["/"] = Resource(page.kind, page.body, f"{policy}img-src 'self'; {_SAME}")
+    for path, name in (("/", "/page.html"), ("/docs", "/docs.html")):
+        page = found.pop(name)
+        found[path] = Resource(page.kind, page.body, f"{policy}img-src 'self'; {_SAME}")
     drawn = _figure1()
     found["/figure1"] = Resource("text/html; charset=utf-8", drawn.encode(), _inline_policy(drawn))
     return found
@@ -66,6 +73,7 @@ def _filled(text: str, suffix: str) -> bytes:
         text += STYLE
     if suffix == ".html":
         text = text.replace("<!-- legend -->", legend(["new", "gone"], demands=DEMANDS, styled=False))
+        text = text.replace("<!-- token form -->", _TOKEN)
         for held in DEMANDS:
             text = text.replace(f"<!-- {held} sign -->", sign(held))
     return text.encode()

@@ -1,27 +1,66 @@
-"""The page and its interface over HTTP, for people one does not have to trust."""
+"""uvicorn with the application, for people one does not have to trust."""
 
-import errno
+import math
+import os
 import socket
-import sys
+import ssl
+import tempfile
 import threading
-import traceback
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.supervisors import Multiprocess
+
+import spigot
+from spigot.serve.addresses import is_loopback, listening
 from spigot.serve.api import Api
-from spigot.serve.handler import Handler, as_json, is_loopback
+from spigot.serve.application import create_app
+from spigot.serve.protocol import Protocol
 from spigot.serve.query import Limits
-from spigot.serve.resources import resources
+from spigot.serve.settings import Settings
 from spigot.serve.systems import Served
 
 
-class Server(ThreadingHTTPServer):
+@dataclass(frozen=True)
+class Certificate:
+    """What a server proves who it is by, so that connections are encrypted.
+
+    Attributes:
+        chain: A file with the certificate, and those above it, in PEM.
+        key: The file with its private key, if that is another one.
+
+    Raises:
+        ValueError: If there are no such files, or the key is another's.
+
+    Example:
+        >>> Certificate(Path("none.pem"))
+        Traceback (most recent call last):
+        ...
+        ValueError: none.pem is no certificate with its key in PEM (No such file or directory); give both files.
+    """
+
+    chain: Path
+    key: Path | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key, password="")
+        except OSError as error:
+            named = f"{self.chain} is no certificate with its key" + ("" if self.key is None else f" {self.key}")
+            raise ValueError(f"{named} in PEM ({error.strerror or error}); give both files.") from None
+
+
+class Server:
     """Serves a page and the JSON interface until it is closed.
 
-    Only what is named here can be fetched: no file is opened after the start. On a loopback address, requests that
-    name another host are refused, so that no page elsewhere can reach it through a name of its own.
+    Only what is named in the application can be fetched: no file is opened after the start. On a loopback address,
+    requests that name another host are refused, so that no page elsewhere can reach it through a name of its own,
+    unless there is a token. Whoever is being answered when the server ends gets the answer.
 
     Args:
         systems: What to ask.
@@ -29,6 +68,9 @@ class Server(ThreadingHTTPServer):
         port: The port; 0 takes any that is free.
         limits: How much a client may ask for.
         together: Whether requests that wait together are parsed together.
+        token: What clients must send as `Authorization: Bearer ...`.
+        origins: Web pages elsewhere that may ask.
+        certificate: Encrypt connections with it.
 
     Raises:
         OSError: If the port is taken, or the address is none of this machine.
@@ -40,10 +82,6 @@ class Server(ThreadingHTTPServer):
         {"status": "ok"
     """
 
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
     def __init__(
         self,
         systems: Sequence[Served],
@@ -52,97 +90,108 @@ class Server(ThreadingHTTPServer):
         limits: Limits = Limits(),
         *,
         together: bool = True,
+        token: str | None = None,
+        origins: Sequence[str] = (),
+        certificate: Certificate | None = None,
     ) -> None:
-        family, where = _resolve(host, port)
-        self.address_family = family
-        self.is_local = is_loopback(where[0])
+        settings = Settings(token=token, origins=tuple(origins), together=together, limits=limits)
+        self._socket = listening(host, port)
+        self.server_name, self.server_port = str(self._socket.getsockname()[0]), int(self._socket.getsockname()[1])
+        self.is_local = is_loopback(self.server_name)
+        self.address = address(self._socket, encrypted=certificate is not None)
         self.limits = limits
-        self.resources = resources()
-        self._slots = threading.BoundedSemaphore(limits.connections)
-        try:
-            super().__init__(where, Handler)
-        except OSError as error:
-            raise _unusable(error, host, port) from None
         self.api = Api(systems, limits, together=together)
+        settings = replace(settings, local=self.is_local and token is None)
+        self._uvicorn = uvicorn.Server(_config(create_app(self.api, settings), limits, certificate))
 
-    def server_bind(self) -> None:
-        """Take the port, without asking a name server what this machine is called."""
-        if self.address_family == socket.AF_INET6:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    @property
-    def address(self) -> str:
-        """Where to point a browser."""
-        host = self.server_name
-        if self.address_family == socket.AF_INET6:
-            host = f"[{'::1' if host == '::' else host}]"
-        return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{self.server_port}"
+    def serve_forever(self) -> None:
+        """Serve until somebody interrupts, or `close` is called; whoever waits then gets the answer first."""
+        self._uvicorn.run(sockets=[self._socket])
 
     @contextmanager
     def running(self) -> Iterator["Server"]:
         """Serve in another thread for as long as a `with` block lasts."""
-        thread = threading.Thread(target=self.serve_forever, args=(0.05,), name="serving", daemon=True)
+        thread = threading.Thread(target=self.serve_forever, name="serving", daemon=True)
         thread.start()
         try:
+            while not self._uvicorn.started and thread.is_alive():
+                time.sleep(0.005)
             yield self
         finally:
-            self.shutdown()
+            self._uvicorn.should_exit = True
             thread.join()
 
-    def server_close(self) -> None:
+    def close(self) -> None:
         """Give the port back and answer nobody any more."""
-        super().server_close()
-        if hasattr(self, "api"):
-            self.api.close()
+        self._uvicorn.should_exit = True
+        self._socket.close()
+        self.api.close()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Give a connection a thread, if there are not too many."""
-        if self._slots.acquire(blocking=False):
-            super().process_request(request, client_address)
-            return
-        try:
-            request.settimeout(1)
-            request.sendall(_full())
-        except OSError:
-            pass
-        self.shutdown_request(request)
+    def __enter__(self) -> "Server":
+        return self
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a connection until it ends."""
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+
+def serve_by_workers(
+    workers: int, settings: Settings, listener: socket.socket, certificate: Certificate | None = None
+) -> None:
+    """Serve by several processes at one address, each with the systems in its own memory, until somebody interrupts.
+
+    A process that dies is replaced. It takes the signals of this process, so this must be its main thread.
+
+    Args:
+        workers: How many.
+        settings: What is served, to whom, and how.
+        listener: Where they all listen.
+        certificate: Encrypt connections with it.
+    """
+    with tempfile.TemporaryDirectory(prefix="spigot-serve-") as folder:
+        shared = settings if settings.metrics is not None else replace(settings, metrics=Path(folder))
+        variables = shared.environment()
+        before = {name: os.environ[name] for name in variables if name in os.environ}
+        os.environ.update(variables)  # not an argument: those are for everybody to see
         try:
-            super().process_request_thread(request, client_address)
+            config = _config("spigot.serve:app", settings.limits, certificate, workers)
+            Multiprocess(config, sockets=[listener]).run()
         finally:
-            self._slots.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that hang up or fall silent are no news."""
-        if not isinstance(sys.exception(), OSError):
-            traceback.print_exc()
+            for name in variables:
+                del os.environ[name]
+            os.environ.update(before)
 
 
-def _full() -> bytes:
-    found = as_json({"error": "too many connections are open; try again soon."})
-    head = f"HTTP/1.1 503 Service Unavailable\r\nContent-Type: {found.kind}\r\nContent-Length: {len(found.body)}\r\n"
-    return f"{head}Retry-After: 1\r\nConnection: close\r\n\r\n".encode() + found.body
+def address(listener: socket.socket, *, encrypted: bool = False) -> str:
+    """Where to point a browser.
+
+    Example:
+        >>> with listening("127.0.0.1", 0) as found:
+        ...     address(found) == f"http://127.0.0.1:{found.getsockname()[1]}"
+        True
+    """
+    host, port = listener.getsockname()[:2]
+    if listener.family == socket.AF_INET6:
+        host = f"[{'::1' if host == '::' else host}]"
+    return f"http{'s' if encrypted else ''}://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
 
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
-    if not 0 <= port <= 65535:
-        raise ValueError(f"port is {port}; it must be from 1 to 65535, or 0 for any free one.")
-    try:
-        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except OSError as error:
-        raise ValueError(f"host is {host!r}, which is no address ({error.strerror}); use 127.0.0.1.") from None
-    return family, (str(where[0]), int(where[1]))
-
-
-def _unusable(error: OSError, host: str, port: int) -> OSError:
-    if error.errno == errno.EADDRINUSE:
-        return OSError(f"port {port} is taken; choose another with --port, or 0 for any free one.")
-    if error.errno == errno.EACCES:
-        return OSError(f"port {port} needs more rights than this program has; choose one above 1023 with --port.")
-    return OSError(f"cannot listen at {host} port {port}: {error.strerror or error}.")
+def _config(app: Starlette | str, limits: Limits, certificate: Certificate | None, workers: int = 1) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="on",
+        workers=workers,
+        log_config=None,
+        log_level="error",
+        access_log=False,  # requests are not logged: what people type is theirs
+        server_header=False,
+        headers=[("server", f"spigot/{spigot.__version__}")],
+        proxy_headers=False,  # nobody here asks where a request comes from
+        h11_max_incomplete_event_size=limits.head,
+        timeout_keep_alive=limits.idle,  # pyright: ignore[reportArgumentType] (parts of a second will do)
+        timeout_graceful_shutdown=math.ceil(limits.seconds + limits.patience),
+        timeout_worker_healthcheck=120,  # loading may take long on a busy machine
+        ssl_certfile=None if certificate is None else certificate.chain,
+        ssl_keyfile=None if certificate is None else certificate.key,
+    )

@@ -1,5 +1,7 @@
 // The interface of the server. A newer question makes the older one stale.
 
+import { fetched } from "/token.js";
+
 export class Stale extends Error {}
 
 let controller = null;
@@ -17,7 +19,7 @@ async function answer(response) {
 
 /** What systems there are. */
 export async function systems() {
-  return answer(await fetch("/api/systems"));
+  return answer(await fetched("/api/systems"));
 }
 
 /** Parse; throws `Stale` if another question has been asked since. */
@@ -26,7 +28,7 @@ export async function parse(question, { replace = true } = {}) {
   const mine = new AbortController();
   if (replace) controller = mine;
   try {
-    const response = await fetch("/api/parse", {
+    const response = await fetched("/api/parse", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(question),
