@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.bundled import DEFAULT
 from spigot.cli.console import Device, Flag, Precision, cores, counted, progress, say, torch_device, use_threads
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def serve(
     given = Settings.from_environment()
     settings = replace(
         given,
-        runs=runs or given.runs or (Path(DEFAULT),),
+        runs=runs or given.runs,
         token=given.token if token is None else token,
         origins=origin or given.origins,
         device=str(torch_device(device or given.device)),

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
+from spigot.bundled import DEFAULT
 from spigot.encoders import Precision
 from spigot.serve.query import Limits
 
@@ -21,7 +22,7 @@ class Settings:
     """What is served, to whom, and how.
 
     Attributes:
-        runs: Folders that `spigot train` made.
+        runs: Folders that `spigot train` made, or names of models that come with spigot.
         token: What clients must send as `Authorization: Bearer ...`; nobody has to if there is none. It is not printed.
         origins: Web pages elsewhere that may ask, as `https://example.org`; `*` is any.
         device: Where to compute, as torch calls it.
@@ -63,8 +64,8 @@ class Settings:
                 raise ValueError(
                     f"the origin {origin!r} is none; give scheme, host and port, as https://example.org, or * for any."
                 )
-        if self.precision not in ("float32", "bfloat16"):
-            raise ValueError(f"precision is {self.precision!r}; it must be float32 or bfloat16.")
+        if self.precision not in get_args(Precision):
+            raise ValueError(f"precision is {self.precision!r}; it must be {' or '.join(get_args(Precision))}.")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads is {self.threads}; it must be at least 1.")
 
@@ -98,7 +99,7 @@ class Settings:
                 meant = f"{_PREFIX}{meant[0].upper()}"
                 raise ValueError(f"{_PREFIX}{name.upper()} is no setting; did you mean {meant}?")
         return Settings(
-            runs=tuple(Path(run) for run in given.get("runs", "").split(os.pathsep) if run),
+            runs=tuple(Path(run) for run in given.get("runs", DEFAULT).split(os.pathsep) if run),
             token=given.get("token"),
             origins=tuple(origin.strip() for origin in given.get("origins", "").split(",") if origin.strip()),
             device=given.get("device", "cpu"),
