@@ -1,11 +1,23 @@
 """Errors that name what was given, what was expected and what to do."""
 
+import re
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spigot.precision import HALF
+
+
+def brief(message: object) -> str:
+    """A message without the bulk of what it quotes, on one line.
+
+    Example:
+        >>> brief("no setting is called " + "x" * 5000)
+        'no setting is called xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ...'
+    """
+    text = re.sub(r"\S{201,}", lambda found: f"{found[0][:40]} ...", " ".join(str(message).split()))
+    return text if len(text) <= 600 else f"{text[:600]} ..."
 
 
 def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> Tensor:

@@ -61,5 +61,6 @@ def _names(tree: Sentence, graph: Sentence) -> str:
 def _difference(tree: Sentence, graph: Sentence) -> str:
     for word, (first, second) in enumerate(zip(tree.forms, graph.forms, strict=False), 1):
         if first != second:
-            return f"word {word} is {shown(first)} in the trees and {shown(second)} in the graphs; the words must be the same."
+            given = f"{shown(first)} in the trees and {shown(second)} in the graphs"
+            return f"word {word} is {given}; the words must be the same."
     return f"{len(tree)} words in the trees and {len(graph)} in the graphs; the words must be the same."

@@ -42,7 +42,9 @@ class JointPolytope(AbstractPolytope):
         object.__setattr__(self, "_derivative", HostFunction(partial(_pull, layout=self.layout), 3, "point"))
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
-        return self._projector(point.detach(), self.layout.existing(check_graphs(point, mask, self.layout.channels, "point")))
+        return self._projector(
+            point.detach(), self.layout.existing(check_graphs(point, mask, self.layout.channels, "point"))
+        )
 
     def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
         both = torch.stack((point.detach(), grad.detach().to(point)))

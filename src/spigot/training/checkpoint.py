@@ -14,6 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from spigot.annotations import ANNOTATIONS
+from spigot.checks import brief
 from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
 from spigot.data.tagging.tagger import Tagger
@@ -78,8 +79,8 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
         raise FileNotFoundError(f"{folder} has no {VOCAB}; the training stopped before its first step.") from None
     except _EarlierRun:
         raise
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{folder / VOCAB} is damaged ({brief(error)}); restore it or train again.") from None
     tagger = Tagger.load(folder / TAGGER) if config.data.tags == "predicted" else None
     return Parser(config, vocab, System(config, vocab, annotations), tagger)
 
@@ -123,8 +124,8 @@ def read_config(folder: Path) -> Config:
         raise FileNotFoundError(f"{folder} is no run folder: it has no {CONFIG}. Train one with spigot train.")
     try:
         values = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{folder / CONFIG} is damaged ({error}); restore it or train again.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{folder / CONFIG} is damaged ({brief(error)}); restore it or train again.") from None
     if "stages" not in values and "training" in values:
         raise _EarlierRun(_EARLIER.format(folder))
     if not values.get("stages"):
@@ -155,8 +156,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no {path}; the training has not got that far. Resume it first.") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole checkpoint ({error}); restore it or train again.") from None
+    except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a whole checkpoint ({brief(error)}); restore it or train again.") from None
     return tensors, about
 
 

@@ -183,7 +183,9 @@ def _set_apart(rows: list[list[str]], start: int) -> tuple[list[list[str]], Sequ
         elif match := _EMPTY.fullmatch(name):
             empties += 1
             if (int(match[1]), int(match[2])) != (before, empties):
-                raise Malformed(offset, f"the empty node is numbered {shown(name)} where {before}.{empties} is expected.")
+                raise Malformed(
+                    offset, f"the empty node is numbered {shown(name)} where {before}.{empties} is expected."
+                )
         else:
             raise Malformed(
                 offset, f"{shown(name)} is no number of a word, no range such as 3-4, no empty node such as 3.1."
