@@ -1,4 +1,4 @@
-"""Commands killed at random moments, without room on the disk, in folders they may not write to, and in one another's way.
+"""Commands killed at random moments, without room on the disk, in closed folders, and in one another's way.
 
 `python -m tests.faults`, or `make faults`. Each command must end in the same bytes as undisturbed, once it is given
 again, or in a sentence; none may hang. Trainings are tiny; what takes time is that many processes begin.

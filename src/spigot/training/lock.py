@@ -19,7 +19,7 @@ class FolderTaken(ValueError):
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a folder. The system lets go of it whatever ends the process, so nothing is left over.
+    """Keep other trainings out of a folder. The system lets go of it whatever ends the process.
 
     Raises:
         FolderTaken: Somebody is in there.
@@ -31,7 +31,7 @@ def alone(folder: Path) -> Iterator[None]:
         ...     with alone(folder):
         ...         pass
         Traceback (most recent call last):
-        spigot.training.lock.FolderTaken: ... is being trained by another process. Wait for it, or choose another folder.
+        spigot.training.lock.FolderTaken: ... is being trained by another process. Wait for it, or choose another ...
         >>> list(folder.iterdir())
         []
     """
