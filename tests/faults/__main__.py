@@ -46,7 +46,14 @@ seeds = [0]
 [systems.spigot]
 """
 HANGS = 600  # seconds that no command here takes
-KEPT = ("model.safetensors", "config.toml", "vocab.json", "predictions.dev.sdp", "predictions.dev.syntax.conllu")
+KEPT = (
+    "model.safetensors",
+    "config.toml",
+    "vocab.json",
+    "steps.jsonl",
+    "predictions.dev.sdp",
+    "predictions.dev.conllu",
+)
 
 
 class Failed(Exception):
