@@ -3,6 +3,9 @@
 # make lint   style, types and imports only
 # make docs   the site, in site/: open site/index.html
 # make bench  speed, side by side with the peers that install
+# make fuzz      readers, configurations, run folders, text and requests under random damage: MINUTES=10 SEED=1
+# make sanitize  the kernels under address, undefined-behaviour and thread sanitizers: ROUNDS=200
+# make faults    commands killed, without disk, without rights, in each other's way
 # make clean  remove the environments and everything built
 # make help   this list
 
@@ -26,7 +29,7 @@ INSTALL = install() { set -o pipefail; "$$1" -m pip install --disable-pip-versio
 	esac; done; }; install
 SAY     = @printf '\n== %s\n'
 
-.PHONY: demo test lint docs bench clean help
+.PHONY: demo test lint docs bench fuzz sanitize faults clean help
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/usable
@@ -48,6 +51,23 @@ docs: $(VENV)/installed
 
 bench: $(BENCH)/installed
 	$(BENCH)/bin/python -m benchmarks
+
+MINUTES ?= 10
+SEED    ?= 1
+ROUNDS  ?= 200
+
+fuzz: $(VENV)/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --seconds $$(($(MINUTES) * 60)) --seed $(SEED)
+
+sanitize: $(VENV)/installed
+	@for kind in address,undefined thread; do \
+		folder=build/sanitize-$${kind%%,*}; \
+		$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DSANITIZE=$$kind -S tests/sanitize -B $$folder > /dev/null && \
+		$(BIN)/cmake --build $$folder && TSAN_OPTIONS=halt_on_error=1 $$folder/drive $(ROUNDS) $(SEED) || exit 1; \
+	done
+
+faults: $(VENV)/installed
+	$(BIN)/python -m tests.faults
 
 clean:
 	rm -rf $(VENV) $(BENCH) build dist site

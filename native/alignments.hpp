@@ -74,7 +74,7 @@ Diagonals read(const CellBatch<T>& grid, int64_t b, Extent extent, Reading readi
                 if (std::isfinite(v)) top = std::max(top, std::fabs(v));
             }
     if (reading != Reading::tame || !odd) return to;
-    const double shrink = top > 1e290 ? 1e-20 : 1, limit = 1 + 2.0 * (extent.n + extent.m) * top * shrink;
+    const double shrink = top > 1e290 ? 0x1p-64 : 1, limit = 1 + 2.0 * (extent.n + extent.m) * top * shrink;
     for (int64_t i = 0; i < extent.n; ++i)
         for (int64_t j = 0; j < extent.m; ++j)
             if (mask[i * grid.m + j]) {

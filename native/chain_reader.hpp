@@ -184,7 +184,7 @@ ChainView<double> finite_chain(const ChainView<T>& view, Scratch& scratch) {
     auto finite = [&](double s) { return std::fabs(s) <= most; };
     double top = 0, sum = 0;
     for (int pass = 0; pass < 2; ++pass) {
-        const double shrink = top > 1e290 ? 1e-20 : 1;
+        const double shrink = top > 1e290 ? 0x1p-64 : 1;
         for (int64_t t = 0; t < view.length; ++t) {
             double here[2] = {0, 0};
             for (int64_t row = 0; row <= view.states; ++row)
@@ -197,7 +197,7 @@ ChainView<double> finite_chain(const ChainView<T>& view, Scratch& scratch) {
             else top = larger(top, larger(here[0], here[1]));
         }
     }
-    const double shrink = top > 1e290 ? 1e-20 : 1, limit = 1 + 2 * sum;
+    const double shrink = top > 1e290 ? 0x1p-64 : 1, limit = 1 + 2 * sum;
     return copy_chain(view, scratch, [&](double s) { return finite(s) ? s * shrink : s > 0 ? limit : -limit; });
 }
 

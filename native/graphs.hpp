@@ -47,26 +47,43 @@ inline void assign(const double* gain, int rows, int columns, int* taken, Scratc
     for (int c = 1; c <= columns; ++c) taken[c - 1] = match[c] - 1;
 }
 
-// A sum in which an infinity outweighs every finite number, and one of each kind cancels.
+// A sum in which an infinity outweighs every finite number, and one of each kind cancels. Numbers that could overflow
+// together are summed apart, scaled down by a power of two, which loses nothing.
 struct Worth {
+    static constexpr double large = 0x1p900, scale = 0x1p-100;
     int64_t infinities = 0;
-    double finite = 0;
+    double finite = 0, scaled = 0;
     void add(double x) {
-        if (std::fabs(x) <= std::numeric_limits<double>::max()) finite += x;
+        if (std::fabs(x) <= large) finite += x;
+        else if (std::fabs(x) <= std::numeric_limits<double>::max()) scaled += x * scale;
         else infinities += x > 0 ? 1 : -1;
     }
-    bool positive() const { return infinities ? infinities > 0 : finite > 0; }
+    void add(double arc, double label) {
+        if (std::fabs(arc) <= large && std::fabs(label) <= large) return add(arc + label);
+        add(arc);
+        add(label);
+    }
+    bool positive() const { return infinities ? infinities > 0 : scaled != 0 ? scaled + finite * scale > 0 : finite > 0; }
 };
 
 // Gives each deterministic role to at most one argument. An argument without such a role falls back to its best other
 // label, or to no arc; a role is worth what it gains over that.
 template <class T>
 void resolve(const T* from, const uint8_t* exists, int64_t n, int64_t width, int64_t i, const uint8_t* deterministic,
-             int roles, int* label, double* value, Scratch& scratch) {
+             int roles, int* label, Scratch& scratch) {
     const int labels = static_cast<int>(width) - 1;
     const int columns = static_cast<int>(n) + roles;  // arguments, and a way out for each role
-    const double giant = 1e100;                       // stands for an infinite score: beyond any sum of others
-    auto tame = [&](double x) { return x > giant ? giant : x < -giant ? -giant : x; };
+    double top = 0;
+    for (int64_t k = 0; k < n * width; ++k) {
+        const double size = std::fabs(static_cast<double>(from[k]));
+        if (exists[k] && size > top && size <= std::numeric_limits<double>::max()) top = size;
+    }
+    const double shrink = top > 0x1p400 ? 0x1p-600 : 1;             // a power of two, so that sums stay below the largest
+    const double giant = top > 0 ? 8 * (n + 1) * (top * shrink) : 1;  // an infinite score: beyond any sum of others
+    auto tame = [&](double arc, double other) {
+        const double x = arc * shrink + other * shrink;
+        return x > giant ? giant : x < -giant ? -giant : x;
+    };
     double* gain = scratch.take<double>(static_cast<size_t>(roles) * columns);
     int* role = scratch.take<int>(roles);
     int* taken = scratch.take<int>(columns);
@@ -77,17 +94,17 @@ void resolve(const T* from, const uint8_t* exists, int64_t n, int64_t width, int
     for (int64_t j = 1; j < n; ++j) {
         const int64_t place = j * width;
         label[j] = -1;
-        value[j] = 0;
         if (j == i || !exists[place]) continue;
         const double arc = static_cast<double>(from[place]);
+        double otherwise = 0;
         for (int l = 0; l < labels; ++l) {
             if (deterministic[l] || !exists[place + 1 + l]) continue;
-            const double worth = arc + static_cast<double>(from[place + 1 + l]);
-            if (worth > value[j]) value[j] = worth, label[j] = l;
+            const double worth = tame(arc, static_cast<double>(from[place + 1 + l]));
+            if (worth > otherwise) otherwise = worth, label[j] = l;
         }
         for (r = 0; r < roles; ++r) {
-            const double worth = arc + static_cast<double>(from[place + 1 + role[r]]);
-            const double more = exists[place + 1 + role[r]] ? tame(worth) - tame(value[j]) : 0;
+            const double worth = tame(arc, static_cast<double>(from[place + 1 + role[r]]));
+            const double more = exists[place + 1 + role[r]] ? worth - otherwise : 0;
             gain[r * columns + j] = more > 0 ? more : 0;
         }
     }
@@ -96,7 +113,6 @@ void resolve(const T* from, const uint8_t* exists, int64_t n, int64_t width, int
         r = taken[j];
         if (r < 0 || !(gain[r * columns + j] > 0)) continue;
         label[j] = role[r];
-        value[j] = static_cast<double>(from[j * width]) + static_cast<double>(from[j * width + 1 + role[r]]);
     }
 }
 
@@ -121,8 +137,7 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
         Scratch scratch;
         Rows<T> pack(scratch, width);
         T* row = pack.row(0);
-        int* label = scratch.take<int>(n);        // the label of each argument, -1 for none
-        double* value = scratch.take<double>(n);  // and what it is worth
+        int* label = scratch.take<int>(n);  // the label of each argument, -1 for none
         int* uses = scratch.take<int>(labels + 1);
         uint8_t* labelled = scratch.take<uint8_t>(width);
         for (int l = 0; l < labels; ++l) uses[l] = 0;
@@ -148,14 +163,14 @@ void graph_argmax(const T* scores, const uint8_t* mask, int64_t batch, int64_t n
             int l = 0;
             while (row[l + 1] != best) ++l;
             label[j] = l;
-            value[j] = worth;
             if (deterministic[l] && ++uses[l] > 1) clash = true;
         }
-        if (clash) resolve(from, exists, n, width, i, deterministic, roles, label, value, scratch);
+        if (clash) resolve(from, exists, n, width, i, deterministic, roles, label, scratch);
         Worth whole;
         whole.add(static_cast<double>(from[i * width]));
         for (int64_t j = 0; j < n; ++j)
-            if (label[j] >= 0) whole.add(value[j]);
+            if (label[j] >= 0)
+                whole.add(static_cast<double>(from[j * width]), static_cast<double>(from[j * width + 1 + label[j]]));
         if (!whole.positive()) return;
         to[i * width] = T(1);
         for (int64_t j = 0; j < n; ++j)

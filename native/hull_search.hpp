@@ -121,7 +121,7 @@ private:
         std::memcpy(heads_.data() + int64_t{place} * size_, rival, sizeof(int32_t) * size_);
         weights_[place] = 0;
         factor_.make_room(fresh_);
-        std::memcpy(factor_.joining(fresh_ - 1), common_.data(), sizeof(double) * place);
+        if (place) std::memcpy(factor_.joining(fresh_ - 1), common_.data(), sizeof(double) * place);
     }
 
     bool begin_with(const int32_t* rival) {

@@ -131,7 +131,7 @@ public:
             return parts_[at] == OPEN && s <= largest ? s : 0;
         };
         for (int64_t at = 0; at < n_ * m_; ++at) top = size(at) > top ? size(at) : top;
-        shrink = top > 1e290 ? 1e-20 : 1.0;
+        shrink = top > 1e290 ? 0x1p-64 : 1.0;
         double limit = 1;
         for (int i = 0; i < rows; ++i) {
             double most = 0;

@@ -21,7 +21,7 @@ void finite_scores(const T* scores, const uint8_t* mask, int64_t n, const int32_
             double v = scores[at[h] * n + at[m]];
             if (h != m && mask[at[h] * n + at[m]] && std::isfinite(v) && std::fabs(v) > top) top = std::fabs(v);
         }
-    const double shrink = top > 1e290 ? 1e-20 : 1.0;
+    const double shrink = top > 1e290 ? 0x1p-64 : 1.0;
     double limit = 1;
     for (int m = 1; m < size; ++m) {
         double most = 0;

@@ -130,7 +130,11 @@ struct Setup {
 } setup;
 
 constexpr size_t alignment = 64;
+#if defined(SPIGOT_SANITIZE)  // every block on its own, so that who leaves his is seen
+constexpr size_t keep_at_most = 0;
+#else
 constexpr size_t keep_at_most = size_t{64} << 20;
+#endif
 
 struct Stack {
     char* base = nullptr;

@@ -104,8 +104,12 @@ void pull_rows(const PullInput<T>& in, int64_t rows, int64_t width, T* to, int t
             bool clean = below.load(count, steps.low, steps.exists, tops[count]);
             if (steps.scored()) clean &= above.load(count, steps.high, steps.exists, high_tops[count]);
             if (!clean) {
+                auto sound = [&](int64_t i) {  // either of the two points may be the one that is no number
+                    const bool high = !steps.scored() || steps.high[i] == steps.high[i];
+                    return !steps.exists[i] || (high && steps.low[i] == steps.low[i]);
+                };
                 int64_t i = 0;
-                while (!steps.exists[i] || steps.low[i] == steps.low[i]) ++i;
+                while (i + 1 < width && sound(i)) ++i;
                 faults.report(FAULT_NAN, r, i);
                 continue;
             }

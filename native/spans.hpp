@@ -75,7 +75,7 @@ struct Tame {
             if (std::isfinite(v) && std::fabs(v) > top) top = std::fabs(v);
         });
         if (!odd) return;
-        if (top > 1e290) shrink = 1e-20;
+        if (top > 1e290) shrink = 0x1p-64;
         limit = 1 + 2 * (2 * words - 1) * top * shrink;
     }
     double operator()(double v) const { return std::isinf(v) ? std::copysign(limit, v) : v * shrink; }

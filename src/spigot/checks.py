@@ -1,11 +1,23 @@
 """Errors that name what was given, what was expected and what to do."""
 
+import re
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spigot.precision import HALF
+
+
+def brief(message: object) -> str:
+    """A message without the bulk of what it quotes, on one line.
+
+    Example:
+        >>> brief("no setting is called " + "x" * 5000)
+        'no setting is called xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ...'
+    """
+    text = re.sub(r"\S{201,}", lambda found: f"{found[0][:40]} ...", " ".join(str(message).split()))
+    return text if len(text) <= 600 else f"{text[:600]} ..."
 
 
 def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> Tensor:
@@ -47,12 +59,24 @@ def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> Tenso
 def check_labelled_arcs(parts: Tensor, mask: Tensor | None, labels: int | None, what: str = "scores") -> Tensor:
     """As `check_parts`, for `(*batch, n, n, labels)` indexed `[head, modifier, label]`; None: any number."""
     mask = check_parts(parts, mask, 3, what)
-    if parts.shape[-2] != parts.shape[-3] or parts.shape[-2] == 0:
+    if parts.shape[-2] != parts.shape[-3] or parts.shape[-2] == 0 or parts.shape[-1] == 0:
         raise ValueError(
-            f"{what} has shape {tuple(parts.shape)}; labelled arc {what} must be (*batch, n, n, labels), n >= 1."
+            f"{what} has shape {tuple(parts.shape)}; labelled arc {what} must be (*batch, n, n, labels), n >= 1 and "
+            "labels >= 1."
         )
     if labels is not None and parts.shape[-1] != labels:
         raise ValueError(f"{what} has {parts.shape[-1]} labels in shape {tuple(parts.shape)}; there must be {labels}.")
+    return mask
+
+
+def check_graphs(parts: Tensor, mask: Tensor | None, channels: int | None = None, what: str = "scores") -> Tensor:
+    """As `check_parts`, for `(*batch, n, n, channels)`: arcs, with predicates on their diagonal, and what belongs to
+    them; None: any number, the arcs at least."""
+    mask = check_parts(parts, mask, 3, what)
+    fits = parts.shape[-1] > 0 if channels is None else parts.shape[-1] == channels
+    if parts.shape[-2] != parts.shape[-3] or parts.shape[-2] == 0 or not fits:
+        wanted = "1 + labels" if channels is None else channels
+        raise ValueError(f"{what} has shape {tuple(parts.shape)}; it must be (*batch, n, n, {wanted}), n >= 1.")
     return mask
 
 
@@ -152,6 +176,15 @@ def hopeless_error(index: int, batch: tuple[int, ...], structure: str) -> ValueE
     return ValueError(
         f"every {structure} of {instance_name(index, batch)} has a score of -inf, so that there is none to draw; raise "
         "some scores, or forbid parts by the mask."
+    )
+
+
+def giant_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], value: float, limit: float) -> ValueError:
+    """A score so near to the largest number that sums with it overflow."""
+    where = ", ".join(map(str, part))
+    return ValueError(
+        f"scores of {instance_name(index, batch)} are {value:.3g} at part [{where}], too large to be summed; they must "
+        f"be at most {limit:g}. Scale them down."
     )
 
 

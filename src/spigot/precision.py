@@ -11,6 +11,7 @@ classes, those of a user's own structure too; functions are decorated with `in_s
 import contextlib
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -24,6 +25,9 @@ _VERBS = frozenset(
     | {"entropy", "kl", "log_prob", "project", "pull", "pull_scored", "sample_from_seeds", "solve", "tangent"}
     | {"__call__", "explain", "forward", "pullback"}
 )
+
+_OF_TENSORS = frozenset({"argmax", "contains", "k_best", "project", "sample", "solve", "violations"})
+"""Verbs that look at their first tensor before anything checks it."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -83,7 +87,22 @@ class Bordered:
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         for verb in _VERBS & vars(cls).keys():
-            setattr(cls, verb, in_single(vars(cls)[verb]))
+            function = vars(cls)[verb]
+            setattr(cls, verb, in_single(_of_tensor(function) if verb in _OF_TENSORS else function))
+
+
+def _of_tensor(verb: Callable[P, R]) -> Callable[P, R]:
+    """The verb of a structure or polytope, after making sure that what it is about is a tensor."""
+    _, what, *_ = inspect.signature(verb).parameters
+
+    @functools.wraps(verb)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = args[1] if len(args) > 1 else kwargs.get(what)
+        if not isinstance(given, Tensor):
+            raise TypeError(f"{what} must be a tensor, not {type(given).__name__}.")
+        return verb(*args, **kwargs)
+
+    return checked
 
 
 def _widen(value: Any) -> Any:

@@ -110,7 +110,9 @@ def test_scores_that_overflow_when_added() -> None:
     scores[1:, 2, 1] = 1.5e308
     assert states_of(chains.argmax(scores)) == [1, 1, 1]
     assert states_of(chains.k_best(scores, 2)[0][0]) == [1, 1, 1]
-    mu = chains.marginals(scores)
+    with pytest.raises(ValueError, match=r"1e\+308 at part \[0, 0, 1\], too large to be summed"):
+        chains.marginals(scores)
+    mu = chains.marginals(scores * 1e-20)
     assert mu[:, 0].tolist() == [[0, 1]] * 3
 
 

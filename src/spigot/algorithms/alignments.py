@@ -10,7 +10,7 @@ from spigot import native
 from spigot.algorithms import alignments_reference as reference
 from spigot.algorithms.kernels import Fault, flatten, raise_fault
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot.checks import hopeless_error, impossible_error
 
 WORDS = "path"
@@ -76,7 +76,7 @@ def _checked_cells(scores: Tensor, mask: Tensor) -> Tensor:
     refuse_infinite(scores.isposinf() & mask, 2, "scores")
     if scores.numel():
         _refuse_impossible(_log_partition(torch.zeros_like(scores), mask).flatten(), scores)
-    return scores.masked_fill(~mask, 0)
+    return summable(scores, mask, 2).masked_fill(~mask, 0)
 
 
 @_checked_cells.register_fake
@@ -94,7 +94,7 @@ _checked_cells.register_autograd(
 @through_host
 def _align_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
-    flat = flatten(scores, 2)
+    flat = flatten(summable(scores, mask, 2), 2)
     log_partition = flat.new_zeros(len(flat))
     mu = torch.zeros_like(flat) if marginals else flat.new_empty(0)
     if flat.numel():
@@ -135,7 +135,7 @@ _align_sums.register_autograd(_backward, setup_context=_save)
 @through_host
 def _align_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
-    flat = flatten(scores, 2)
+    flat = flatten(summable(scores, mask, 2), 2)
     result = torch.zeros_like(flat)
     if flat.numel():
         fault = native.kernels.align_hessian(
@@ -155,7 +155,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
 def align_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Paths drawn from the last cell back, `(*batch, samples, n, m)`, one for each of the seeds `(*batch, samples)`."""
     samples, parts = seeds.shape[-1], scores.shape[-2:]
-    flat, exists, seed = flatten(scores, 2), flatten(mask, 2), flatten(seeds, 1)
+    flat, exists, seed = flatten(summable(scores, mask, 2), 2), flatten(mask, 2), flatten(seeds, 1)
     z = flat.new_zeros(len(flat), samples, *parts)
     if flat.numel() == 0 or samples == 0:
         pass
@@ -167,7 +167,7 @@ def align_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         _raise_fault(fault, scores)
     else:
         safe = _checked_cells(scores, mask).reshape(flat.shape)
-        refuse_hopeless(_log_partition(safe, exists).isneginf().reshape(scores.shape[:-2]), WORDS)
+        refuse_hopeless(_log_partition(safe.double(), exists).isneginf().reshape(scores.shape[:-2]), WORDS)
         z = reference.sample(safe.double(), exists, seed).to(scores.dtype)
     return z.reshape(*scores.shape[:-2], samples, *parts)
 

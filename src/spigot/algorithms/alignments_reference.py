@@ -55,7 +55,7 @@ def finite(scores: Tensor, exists: Tensor) -> Tensor:
     """Scores in float64 with infinities replaced by numbers that no sum of the others outweighs."""
     exact = scores.double()
     top = torch.where(exists & exact.isfinite(), exact.abs(), 0).flatten(1).amax(1)[:, None, None]
-    shrink = torch.where(top > 1e290, 1e-20, 1.0)
+    shrink = torch.where(top > 1e290, 2.0**-64, 1.0)
     limit = 1 + 2 * (scores.shape[-2] + scores.shape[-1]) * top * shrink
     return torch.where(exact.isinf(), exact.sign() * limit, exact * shrink).masked_fill(~exists, 0)
 

@@ -93,7 +93,7 @@ def _finite(scores: Float[Tensor, "batch n r k"], parts: Bool[Tensor, "batch n r
     infinite = scores.isinf()
     finite = scores.masked_fill(infinite, 0)
     top = finite.abs().amax((-3, -2, -1), keepdim=True)
-    finite = torch.where(top > 1e290, finite * 1e-20, finite)
+    finite = torch.where(top > 1e290, finite * 2.0**-64, finite)
     each = finite.abs()
     most = each[:, :, 0].amax(-1).sum(-1) + each[:, :, 1:].amax((-2, -1)).sum(-1)
     return torch.where(infinite, (1 + 2 * most).reshape(-1, 1, 1, 1) * scores.sign(), finite)

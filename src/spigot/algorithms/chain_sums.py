@@ -24,7 +24,7 @@ from spigot.algorithms.chains import (
 from spigot.algorithms.draws import uniform
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot.checks import hopeless_error
 
 
@@ -74,14 +74,11 @@ def forward_reference(
 
 @torch.library.custom_op("spigot::checked_chains", mutates_args=())
 def _checked_chains(scores: Tensor, parts: Tensor) -> Tensor:
-    """The scores with zeros outside, after making sure that a chain exists and that none inside is NaN or +inf.
-
-    Scores at the very end of the range are cut, so that sums of them do not overflow.
-    """
+    """The scores with zeros outside, after making sure that a chain exists and that none inside is NaN or +inf."""
     refuse_nan(scores, parts, 3)
     refuse_infinite(scores.isposinf() & parts, 3, "scores")
     refuse_broken(parts)
-    return scores.masked_fill(~parts, 0).clamp(max=min(1e290, torch.finfo(scores.dtype).max))
+    return summable(scores, parts, 3).masked_fill(~parts, 0)
 
 
 @_checked_chains.register_fake
@@ -99,7 +96,7 @@ _checked_chains.register_autograd(
 @through_host
 def _chain_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
-    flat = flatten(scores, 3)
+    flat = flatten(summable(scores, chain_parts(mask), 3), 3)
     log_partition = flat.new_empty(len(flat))
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     fault = native.kernels.chain_sums(
@@ -139,7 +136,7 @@ _chain_sums.register_autograd(_backward, setup_context=_save)
 @through_host
 def _chain_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
-    flat = flatten(scores, 3)
+    flat = flatten(summable(scores, chain_parts(mask), 3), 3)
     result = torch.empty_like(flat)
     fault = native.kernels.chain_hessian(flat, flatten(mask, 3), flatten(direction, 3), result, torch.get_num_threads())
     raise_chain_fault(fault, scores)
@@ -155,7 +152,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
 @through_host
 def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Draws of each instance, `(*batch, samples, n, 1 + k, k)`, one for each seed of `(*batch, samples)`."""
-    flat, draws = flatten(scores, 3), flatten(seeds, 1)
+    flat, draws = flatten(summable(scores, chain_parts(mask), 3), 3), flatten(seeds, 1)
     shape = (*scores.shape[:-3], seeds.shape[-1], *scores.shape[-3:])
     batch = tuple(scores.shape[:-3])
     if native.serves(scores):

@@ -96,8 +96,9 @@ def best_members(
         if exact or not np.isfinite(talks[Column.VALUE][b]):
             nodes[b], feasible[b] = _Search(talks, int(b), terms, exact).run(max_nodes)
     optimal = feasible & _is_proven(talks)
-    value = np.where(np.isfinite(talks[Column.VALUE]), talks[Column.VALUE] * scale, -np.inf)
-    bound = np.maximum(talks[Column.BOUND] * scale, value)
+    with np.errstate(over="ignore"):  # beside scores of 1e308 the sum may be no number any more; the member is the best
+        value = np.where(np.isfinite(talks[Column.VALUE]), talks[Column.VALUE] * scale, -np.inf)
+        bound = np.maximum(talks[Column.BOUND] * scale, value)
     iterations = talks[Column.ITERATIONS].astype(np.int64)
     return Found(talks.z, relaxed, value, bound, integral, optimal, feasible, iterations, nodes)
 

@@ -10,7 +10,7 @@ from spigot.algorithms.draws import STRIDE, uniform
 from spigot.algorithms.graphs import energies, graph_parts
 from spigot.algorithms.operators import batched
 from spigot.algorithms.ranks import combine
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan, summable
 
 
 @torch.library.custom_op("spigot::rank_graphs", mutates_args=())
@@ -89,6 +89,7 @@ def _checked(scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     exists = graph_parts(mask)
     refuse_nan(scores, exists, 3)
     refuse_infinite(scores.isposinf() & exists, 3, "scores")
+    scores = summable(scores, exists, 3)
     exact = scores if scores.device.type == "mps" else scores.double()
     return energies(exact.masked_fill(~exists, 0), exists)
 

@@ -72,42 +72,67 @@ def graph_reference(
         value = value + scores[..., 0].masked_fill(~exists[..., 0], -torch.inf)
     off = ~torch.eye(n, dtype=torch.bool, device=scores.device)
     kept = (value > 0) & off
-    gain = torch.where(kept, value, 0.0).sum(-1)
     used = torch.zeros_like(scores[..., 1:])
     if labels:
         used.scatter_(-1, label.unsqueeze(-1), kept.unsqueeze(-1).to(scores.dtype))
     if deterministic:
         clash = (used[..., list(deterministic)].sum(-2) > 1).any(-1)
         for b, i in clash.nonzero().tolist():
-            used[b, i], gain[b, i] = _assign(scores[b, i], exists[b, i] & off[i, :, None], deterministic)
+            used[b, i] = _assign(scores[b, i], exists[b, i] & off[i, :, None], deterministic)
     predicate = exists[..., 0].diagonal(dim1=-2, dim2=-1)
-    on = predicate & (scores[..., 0].diagonal(dim1=-2, dim2=-1) + gain > 0)
+    taken = torch.cat((used.any(-1, keepdim=True), used > 0), -1)
+    taken |= (torch.eye(n, dtype=torch.bool, device=scores.device) & exists[..., 0]).unsqueeze(-1) & _first(taken)
+    on = predicate & _gains(torch.where(taken, scores, 0.0).flatten(-2))
     z[..., 1:] = used * on[..., None, None]
     z[..., 0] = z[..., 1:].sum(-1)
     z[..., 0] = torch.where(off, z[..., 0], torch.diag_embed(on.to(scores.dtype)))
     return z
 
 
-def _assign(scores: Tensor, exists: Tensor, deterministic: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Labels of one predicate's arguments with each deterministic role at most once, and what they are worth."""
+def _first(parts: Tensor) -> Tensor:
+    """The first channel of parts."""
+    return torch.arange(parts.shape[-1], device=parts.device) == 0
+
+
+def _gains(parts: Float[Tensor, "*batch k"]) -> Bool[Tensor, "*batch"]:
+    """Whether scores come to more than nothing: an infinity outweighs every finite number, one of each kind cancels.
+
+    Numbers that could overflow together are scaled down by a power of two, which loses nothing of them.
+    """
+    infinities = (parts.isposinf().sum(-1) - parts.isneginf().sum(-1)).sign()
+    finite = torch.where(parts.isinf(), 0.0, parts)
+    large = finite.abs().amax(-1, keepdim=True) > 2.0**900
+    total = torch.where(large, finite * 2.0**-100, finite).sum(-1)
+    return (infinities > 0) | ((infinities == 0) & (total > 0))
+
+
+def _assign(scores: Tensor, exists: Tensor, deterministic: tuple[int, ...]) -> Tensor:
+    """Labels of one predicate's arguments with each deterministic role at most once."""
     n, labels = scores.shape[0], scores.shape[1] - 1
-    worth = (scores[:, 1:] + scores[:, :1]).masked_fill(~(exists[:, 1:] & exists[:, :1]), -torch.inf)
+    top = torch.where(exists & scores.isfinite(), scores, 0.0).abs().amax()
+    scores = scores * (2.0**-600 if top > 2.0**400 else 1.0)  # a power of two, so that sums stay below the largest
+    giant = 8 * (n + 1) * (top * (2.0**-600 if top > 2.0**400 else 1.0)) if top > 0 else torch.ones_like(top)
+    worth = (scores[:, 1:] + scores[:, :1]).nan_to_num(0.0, torch.inf, -torch.inf).clamp(-giant, giant)
+    worth = worth.masked_fill(~(exists[:, 1:] & exists[:, :1]), -torch.inf)
     single = torch.zeros(labels, dtype=torch.bool, device=scores.device)
     single[list(deterministic)] = True
     free, free_label = worth.masked_fill(single, -torch.inf).max(-1)
     fallback = free.clamp(min=0)
-    gain = (worth[:, single] - fallback.unsqueeze(-1)).clamp(min=0).nan_to_num(neginf=0).cpu().numpy()
+    gain = (worth[:, single] - fallback.unsqueeze(-1)).clamp(min=0).cpu().numpy()
     rows, columns = scipy.optimize.linear_sum_assignment(-gain)
     chosen = torch.zeros(n, labels, dtype=scores.dtype, device=scores.device)
     chosen[torch.arange(n, device=scores.device), free_label] = (free > 0).to(scores.dtype)
     roles = np.flatnonzero(single.cpu().numpy())
-    total = fallback.sum()
     for row, column in zip(rows, columns, strict=True):
         if gain[row, column] > 0:
             chosen[row] = 0
             chosen[row, roles[column]] = 1
-            total = total + float(gain[row, column])
-    return chosen, total
+    return chosen
+
+
+def summing_limit(scores: Tensor) -> float:
+    """How large scores may be for sums in their own dtype."""
+    return 1e290 if scores.dtype == torch.float64 else 1e30
 
 
 def graph_log_partition(scores: Float[Tensor, "*batch n n c"], exists: Bool[Tensor, "*batch n n c"]) -> Tensor:

@@ -41,7 +41,9 @@ def best_joint_graphs(
     negotiate(talks, terms)
     proven = talks[Column.STATUS] == Status.OPTIMAL
     relaxed = joint.parts(np.clip(talks.p, 0.0, 1.0), flat).reshape(shape)
-    z, value, integral = relaxed, np.where(proven, talks[Column.VALUE] * scale, 0.0), proven.copy()
+    with np.errstate(over="ignore"):  # beside scores of 1e308 the sum may be no number any more
+        value = np.where(proven, talks[Column.VALUE] * scale, 0.0)
+    z, integral = relaxed, proven.copy()
     if not proven.all():  # few of many, as a rule
         rest = np.flatnonzero(~proven)
         own, there = scores[rest].double().masked_fill(~exists[rest], 0.0), exists[rest]
@@ -50,8 +52,9 @@ def best_joint_graphs(
         z[rest] = better.numpy()
         value[rest] = (better * own).flatten(1).sum(1).numpy()
         integral[rest] = abs(z[rest] - relaxed[rest]).reshape(len(rest), -1).max(1, initial=0) < 1e-2
-    bound = np.where(np.isfinite(talks[Column.BOUND]), talks[Column.BOUND] * scale, value)
-    optimal = proven | (bound - value <= GAP * np.maximum(scale, abs(value)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        bound = np.where(np.isfinite(talks[Column.BOUND]), talks[Column.BOUND] * scale, value)
+        optimal = proven | (bound - value <= GAP * np.maximum(scale, abs(value)))
     iterations = talks[Column.ITERATIONS].astype(np.int64)
     everywhere, nowhere = np.ones_like(proven), np.zeros_like(iterations)
     return Found(z, relaxed, value, np.maximum(bound, value), integral, optimal, everywhere, iterations, nowhere)

@@ -12,7 +12,7 @@ from spigot import native
 from spigot.algorithms.draws import gumbel
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.tree_draws import sample_trees
 from spigot.algorithms.tree_ranks import k_best_heads
@@ -68,7 +68,7 @@ def label_sums(scores: Tensor, mask: Tensor, shares: bool) -> tuple[Tensor, Tens
         $\log \sum_\ell \exp s_\ell$ of each arc, $-\infty$ where there is no mass; the share of each label in the sum,
         or an empty tensor; and which arcs exist.
     """
-    flat, exists = flatten(scores, 3), flatten(mask, 3)
+    flat, exists = flatten(summable(scores, labelled_arcs(mask), 3), 3), flatten(mask, 3)
     if native.serves(flat):
         log_sum, arcs = flat.new_empty(flat.shape[:3]), exists.new_empty(flat.shape[:3])
         share = torch.empty_like(flat) if shares else flat.new_empty(0)

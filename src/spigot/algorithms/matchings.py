@@ -169,7 +169,7 @@ def best_matching(scores: NDArray[np.float64], parts: NDArray[np.uint8], complet
     may = parts[inside] == OPEN
     s = np.where(may, scores[inside], 0.0)
     finite = np.where(np.isinf(s), 0.0, s)
-    shrink = 1e-20 if np.abs(finite).max(initial=0.0) > 1e290 else 1.0
+    shrink = 2.0**-64 if np.abs(finite).max(initial=0.0) > 1e290 else 1.0
     # As few -inf and as many +inf as possible, then the best finite sum.
     limit = 1 + 2 * np.abs(finite * shrink).max(1, initial=0.0).sum()
     tame = np.where(np.isinf(s), limit * np.sign(s), finite * shrink)

@@ -32,8 +32,8 @@ def matrix_tree_reference(
         return scores.sum((-2, -1)) * 0
     log, penalty, high = rare_roots(scores, arcs, lengths, single_root)
     value = _eliminate(log) + penalty
-    feasible = (value - high > -penalty / 2) | (penalty == 0)
-    return torch.where(feasible, value, -torch.inf).masked_fill(lengths == 0, 0)
+    feasible = (value > -penalty / 2) | (penalty == 0)
+    return torch.where(feasible, value + high, -torch.inf).masked_fill(lengths == 0, 0)
 
 
 def rare_roots(
@@ -45,8 +45,8 @@ def rare_roots(
     """Log weights under which only the trees that are wanted count, as trees with any number of roots.
 
     Returns:
-        The log weights, what each tree has lost by them, and the most that the heads of all words could be worth; the
-        last two are zero if any number of roots is wanted.
+        The log weights, and what each tree has lost by them: on purpose, and because the best head of each word counts
+        as nothing. Both are zero if any number of roots is wanted.
     """
     # A padded word hangs on word 1 with weight one, and word 1 itself, if padded, on the root: a factor of one.
     n = scores.shape[-1]
@@ -60,12 +60,14 @@ def rare_roots(
         return log, none, none
     # With one root, the trees with fewest root arcs are singled out by a root weight that is small enough: beyond the
     # whole range of the other scores, so that two root arcs never pay. The range keeps it no larger than it must be.
+    # Scores count from the best of their word: beside a score of 1e20 any weight would be lost to rounding.
     real = (arcs | dummy) & log.isfinite()
-    low = log.masked_fill(~real, torch.inf).amin(-2).detach()
-    high = log.masked_fill(~real, -torch.inf).amax(-2).detach()
-    penalty = 100 + 2 * n * math.log(n) + 2 * torch.where(real.any(-2), high - low, 0.0).sum(-1)
+    high = torch.where(real.any(-2), log.masked_fill(~real, -torch.inf).amax(-2), 0.0).detach()
+    log = log - high.unsqueeze(-2)
+    low = torch.where(real, log, 0.0).amin(-2).detach()
+    penalty = 100 + 2 * n * math.log(n) - 3 * low.sum(-1)
     rooted = torch.cat((log[:, :1] - torch.where(padded, 0.0, penalty.unsqueeze(-1)).unsqueeze(1), log[:, 1:]), 1)
-    return rooted, penalty, torch.where(real.any(-2), high, 0.0).sum(-1)
+    return rooted, penalty, high.sum(-1)
 
 
 def _eliminate(log: Float[Tensor, "batch n n"]) -> Float[Tensor, "batch"]:

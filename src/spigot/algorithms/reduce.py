@@ -4,22 +4,22 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.operators import batched
-from spigot.checks import hopeless_error, infinite_error, nan_error
+from spigot.checks import giant_error, hopeless_error, infinite_error, nan_error
 
 
 @torch.library.custom_op("spigot::checked", mutates_args=())
-def checked(parts: Tensor, mask: Tensor, event_ndim: int) -> Tensor:
-    """The parts with zeros outside the mask, after making sure that none inside is NaN or +inf.
+def checked(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1.7976931348623157e308) -> Tensor:
+    """The parts with zeros outside the mask, after making sure that none inside is NaN, +inf or above the limit.
 
     An operator of its own, so that the check does not break a compiled graph.
     """
     refuse_nan(parts, mask, event_ndim)
     refuse_infinite(parts.isposinf() & mask, event_ndim, "scores")
-    return parts.masked_fill(~mask, 0)
+    return summable(parts, mask, event_ndim, limit).masked_fill(~mask, 0)
 
 
 @checked.register_fake
-def _(parts: Tensor, mask: Tensor, event_ndim: int) -> Tensor:
+def _(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1.7976931348623157e308) -> Tensor:
     return torch.empty_like(parts)
 
 
@@ -29,7 +29,7 @@ def _keep_mask(ctx, inputs, output):
 
 def _mask_gradient(ctx, grad: Tensor):
     (mask,) = ctx.saved_tensors
-    return grad.masked_fill(~mask, 0), None, None
+    return grad.masked_fill(~mask, 0), None, None, None
 
 
 checked.register_autograd(_mask_gradient, setup_context=_keep_mask)
@@ -48,6 +48,21 @@ def refuse_infinite(bad: Tensor, event_ndim: int, what: str) -> None:
     if bad.any():
         instance, batch, _ = _first(bad, event_ndim)
         raise infinite_error(instance, batch, what)
+
+
+def summable(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1e290) -> Tensor:
+    """Scores that can be added up without an overflow, as sums over all members need them.
+
+    Finite scores above the limit are refused; those below its negative, which have no chance beside any others, count
+    as that. Looks at values: only for use inside operators.
+    """
+    if torch.finfo(parts.dtype).max <= limit or bool((parts.abs() <= limit).all()):
+        return parts
+    giant = (parts > limit) & parts.isfinite() & mask
+    if giant.any():
+        instance, batch, part = _first(giant, event_ndim)
+        raise giant_error(instance, batch, part, float(parts[giant][0]), limit)
+    return torch.where((parts < -limit) & parts.isfinite(), -limit, parts)
 
 
 def refuse_hopeless(bad: Tensor, structure: str) -> None:

@@ -10,7 +10,7 @@ from spigot import native
 from spigot.algorithms import spans_reference as reference
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot.checks import hopeless_error, impossible_error
 
 WORDS = "binary tree"
@@ -78,7 +78,7 @@ def _checked_spans(scores: Tensor, mask: Tensor) -> Tensor:
     refuse_infinite(scores.isposinf() & mask, 3, "scores")
     if scores.numel():
         _refuse_impossible(_log_partition(torch.zeros_like(scores), mask).flatten(), scores)
-    return scores.masked_fill(~mask, 0)
+    return summable(scores, mask, 3).masked_fill(~mask, 0)
 
 
 @_checked_spans.register_fake
@@ -96,7 +96,7 @@ _checked_spans.register_autograd(
 @through_host
 def _span_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
-    flat = flatten(scores, 3)
+    flat = flatten(summable(scores, mask, 3), 3)
     log_partition = flat.new_zeros(len(flat))
     mu = torch.zeros_like(flat) if marginals else flat.new_empty(0)
     if flat.numel():
@@ -137,7 +137,7 @@ _span_sums.register_autograd(_backward, setup_context=_save)
 @through_host
 def _span_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
-    flat = flatten(scores, 3)
+    flat = flatten(summable(scores, mask, 3), 3)
     result = torch.zeros_like(flat)
     if flat.numel():
         fault = native.kernels.span_hessian(
@@ -157,7 +157,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
 def span_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Trees drawn top down, `(*batch, samples, n, n, labels)`, one for each of the seeds `(*batch, samples)`."""
     samples, parts = seeds.shape[-1], scores.shape[-3:]
-    flat, exists, seed = flatten(scores, 3), flatten(mask, 3), flatten(seeds, 1)
+    flat, exists, seed = flatten(summable(scores, mask, 3), 3), flatten(mask, 3), flatten(seeds, 1)
     z = flat.new_zeros(len(flat), samples, *parts)
     if flat.numel() == 0 or samples == 0:
         pass
@@ -169,7 +169,7 @@ def span_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         raise_fault(fault, scores, 3, "scores", WORDS)
     else:
         safe = _checked_spans(scores, mask).reshape(flat.shape)
-        refuse_hopeless(_log_partition(safe, exists).isneginf().reshape(scores.shape[:-3]), WORDS)
+        refuse_hopeless(_log_partition(safe.double(), exists).isneginf().reshape(scores.shape[:-3]), WORDS)
         z = reference.sample(safe.double(), exists, seed).to(scores.dtype)
     return z.reshape(*scores.shape[:-3], samples, *parts)
 

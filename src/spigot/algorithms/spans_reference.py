@@ -19,7 +19,7 @@ def finite(scores: Tensor, exists: Tensor) -> Tensor:
     exact = scores.double()
     inside = torch.where(exists & exact.isfinite(), exact.abs(), 0)
     top = inside.flatten(1).amax(1)
-    shrink = torch.where(top > 1e290, 1e-20, 1.0)
+    shrink = torch.where(top > 1e290, 2.0**-64, 1.0)
     limit = (1 + 4 * scores.shape[-2] * top * shrink)[:, None, None, None]
     exact = exact * shrink[:, None, None, None]
     return torch.where(exact.isinf(), exact.sign() * limit, exact).masked_fill(~exists, 0)

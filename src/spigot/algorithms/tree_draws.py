@@ -24,7 +24,7 @@ from spigot.algorithms.eisner import Chart, follow, inside_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference, rare_roots
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import masked_logsumexp
+from spigot.algorithms.reduce import masked_logsumexp, summable
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.tree_sums import checked_arcs
 from spigot.algorithms.words import arcs_from_heads, compact_words, reorder, tree_arcs
@@ -48,7 +48,7 @@ def sample_trees(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, 
     kind = TreeKind(projective, single_root)
     n, samples = scores.shape[-1], seeds.shape[-1]
     shape = (*scores.shape[:-2], samples, n, n)
-    flat, flat_seeds = flatten(scores, 2), flatten(seeds, 1)
+    flat, flat_seeds = flatten(summable(scores, tree_arcs(mask), 2), 2), flatten(seeds, 1)
     if native.serves(scores):
         z = flat.new_empty(len(flat), samples, n, n)
         fault = native.kernels.sample_trees(flat, flatten(mask, 2), flat_seeds, *kind, z, torch.get_num_threads())

@@ -13,7 +13,7 @@ from spigot.algorithms.eisner import inside_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference
 from spigot.algorithms.operators import batched, through_host
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.algorithms.reduce import refuse_infinite, refuse_nan, summable
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
 from spigot.checks import impossible_error
@@ -59,7 +59,7 @@ def checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bo
     if dead.any():
         instance = int(dead.flatten().nonzero()[0])
         raise impossible_error(instance, tuple(scores.shape[:-2]), kind.words)
-    return scores.masked_fill(~arcs, 0)
+    return summable(scores, arcs, 2).masked_fill(~arcs, 0)
 
 
 @checked_arcs.register_fake
@@ -79,7 +79,7 @@ def _tree_sums(
     scores: Tensor, mask: Tensor, projective: bool, single_root: bool, marginals: bool
 ) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
-    flat, exists = flatten(scores, 2), flatten(mask, 2)
+    flat, exists = flatten(summable(scores, tree_arcs(mask), 2), 2), flatten(mask, 2)
     log_partition = flat.new_empty(len(flat))
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     fault = native.kernels.tree_sums(
@@ -120,7 +120,7 @@ _tree_sums.register_autograd(_backward, setup_context=_save)
 @through_host
 def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_root: bool) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
-    flat = flatten(scores, 2)
+    flat = flatten(summable(scores, tree_arcs(mask), 2), 2)
     result = torch.empty_like(flat)
     fault = native.kernels.tree_hessian(
         flat, flatten(mask, 2), flatten(direction, 2), projective, single_root, result, torch.get_num_threads()

@@ -75,6 +75,6 @@ def finite_scores(scores: Tensor, arcs: Tensor) -> Tensor:
     infinite = scores.isinf()
     finite = scores.masked_fill(infinite, 0)
     top = finite.abs().amax((-2, -1), keepdim=True)
-    shrink = torch.where(top > 1e290, torch.full_like(top, 1e-20), torch.ones_like(top))
+    shrink = torch.where(top > 1e290, torch.full_like(top, 2.0**-64), torch.ones_like(top))
     limit = 1 + 2 * (finite * shrink).abs().amax(-2, keepdim=True).sum(-1, keepdim=True)
     return torch.where(infinite, limit * scores.sign(), finite * shrink)

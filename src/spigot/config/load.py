@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from spigot.checks import brief
 from spigot.config.expansion import Refused, expanded, first_error
 from spigot.config.experiment import Config
 from spigot.config.known import suggestion
@@ -38,7 +39,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}.") from None
+        raise ValueError(f"{path} is not valid TOML: {brief(error)}.") from None
     config = make_config(given, overrides, where=str(path), options=as_options(overrides or {}))
     _check_useful(config, overrides or {})
     return config
@@ -87,7 +88,7 @@ pipeline, ...
         spelt_out = expanded(merged(given, above), above.get("estimator", {}))
         return resolved_config(spelt_out, where, options=options)
     except Refused as error:
-        raise ValueError(f"{_with(where, options)}: {str(error).rstrip('.')}.") from None
+        raise ValueError(f"{_with(where, options)}: {brief(error).rstrip('.')}.") from None
 
 
 def resolved_config(
@@ -116,10 +117,10 @@ def resolved_config(
             reason = f"is not a known setting{suggestion(whole, values, '--' if option.startswith('--') else '')}"
         end = "" if reason.endswith(("?", ".")) else "."
         if option:
-            raise ValueError(f"{option}: {reason.replace('Input should', 'it should')}{end}") from None
+            raise ValueError(f"{option}: {brief(reason.replace('Input should', 'it should'))}{end}") from None
         if not name:  # about several settings: who knows which one is to blame
             where = _with(where, options)
-        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}{end}") from None
+        raise ValueError(f"{where}: {brief(name) + ': ' if name else ''}{brief(reason)}{end}") from None
 
 
 def _with(where: str, options: Mapping[str, str] | None) -> str:

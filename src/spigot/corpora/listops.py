@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from spigot.corpora.synthetic import Splits
+from spigot.data.formats.files import shown
 from spigot.data.sentence import Sentence
 
 __all__ = ["OPERATORS", "listops", "splits", "tree_of", "value"]
@@ -161,7 +162,9 @@ def value(forms: Sequence[str]) -> int:
     stack: list[tuple[str, list[int]]] = [("", [])]  # an operator, and its arguments so far
     for position, form in enumerate(forms, 1):
         if stack[0][1]:
-            raise ValueError(f"word {position} is {form!r}, but the expression ends before it; give one expression.")
+            raise ValueError(
+                f"word {position} is {shown(form)}, but the expression ends before it; give one expression."
+            )
         if form.startswith("[") and form[1:] in _APPLY:
             stack.append((form[1:], []))
         elif form in _DIGITS and len(form) == 1:
@@ -196,7 +199,9 @@ def tree_of(forms: Sequence[str]) -> tuple[int, ...]:
     open_operators = [0]
     for position, form in enumerate(forms, 1):
         if heads and open_operators == [0]:
-            raise ValueError(f"word {position} is {form!r}, but the expression ends before it; give one expression.")
+            raise ValueError(
+                f"word {position} is {shown(form)}, but the expression ends before it; give one expression."
+            )
         heads.append(open_operators[-1])
         if form.startswith("["):
             open_operators.append(position)
@@ -214,8 +219,8 @@ def tree_of(forms: Sequence[str]) -> tuple[int, ...]:
 def _misplaced(position: int, form: str) -> ValueError:
     names = ", ".join(f"[{name}" for name in OPERATORS)
     return ValueError(
-        f"word {position} is {form!r}; an expression has the words {names}, the digits 0 to 9, and ']' after at least "
-        "one argument."
+        f"word {position} is {shown(form)}; an expression has the words {names}, the digits 0 to 9, and ']' after at "
+        "least one argument."
     )
 
 

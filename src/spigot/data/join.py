@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from spigot.data.formats.files import shown
 from spigot.data.sentence import Sentence
 
 
@@ -93,5 +94,5 @@ def _filled(sentence: Sentence, other: Sentence) -> Sentence:
 def _difference(one: Sentence, other: Sentence) -> str:
     for word, (first, second) in enumerate(zip(one.forms, other.forms, strict=False), 1):
         if first != second:
-            return f"word {word} is {first!r} in the first and {second!r} in the second"
+            return f"word {word} is {shown(first)} in the first and {shown(second)} in the second"
     return f"it has {len(one)} words in the first and {len(other)} in the second"

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
 
+from spigot.data.formats.files import shown
 from spigot.data.sentence import Sentence
 
 
@@ -60,5 +61,6 @@ def _names(tree: Sentence, graph: Sentence) -> str:
 def _difference(tree: Sentence, graph: Sentence) -> str:
     for word, (first, second) in enumerate(zip(tree.forms, graph.forms, strict=False), 1):
         if first != second:
-            return f"word {word} is {first!r} in the trees and {second!r} in the graphs; the words must be the same."
+            given = f"{shown(first)} in the trees and {shown(second)} in the graphs"
+            return f"word {word} is {given}; the words must be the same."
     return f"{len(tree)} words in the trees and {len(graph)} in the graphs; the words must be the same."

@@ -8,7 +8,7 @@ import torch
 from spigot.algorithms.pulls import pull_arc_labels, pull_heads, pull_simplex
 from spigot.algorithms.simplex import project_arc_labels, project_heads, project_labelled_heads, project_simplex
 from spigot.algorithms.words import existing_words, labelled_arcs, tree_arcs
-from spigot.checks import check_arcs, check_labelled_arcs, check_parts
+from spigot.checks import check_arcs, check_graphs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
 from spigot.interface.polytopes import centre
 from spigot.types import Flags, Mask, Parts, Scales
@@ -187,7 +187,7 @@ class ArcLabel(AbstractPolytope):
     sequential: bool = False
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
-        return project_arc_labels(point, check_parts(point, mask, 3, "point"), self.sequential)
+        return project_arc_labels(point, check_graphs(point, mask, what="point"), self.sequential)
 
     def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
         return pull_arc_labels(z, grad, mask, eta, self.sequential)
@@ -223,7 +223,7 @@ class ArcLabel(AbstractPolytope):
         return torch.cat((torch.where(diagonal, alone, -back[..., :1]), back[..., 1:]), -1)
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
-        mask = check_parts(point, mask, 3, "point")
+        mask = check_graphs(point, mask, what="point")
         p = point.masked_fill(~mask, 0)
         n = point.shape[-2]
         off_diagonal = ~torch.eye(n, dtype=torch.bool, device=point.device)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.joint_networks import JointLayout, JointNetwork
-from spigot.checks import check_parts
+from spigot.checks import check_graphs
 from spigot.interface import AbstractPolytope
 from spigot.polytopes.local import LocalPolytope
 from spigot.types import Flags, Mask, Parts
@@ -42,14 +42,16 @@ class JointPolytope(AbstractPolytope):
         object.__setattr__(self, "_derivative", HostFunction(partial(_pull, layout=self.layout), 3, "point"))
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
-        return self._projector(point.detach(), self.layout.existing(check_parts(point, mask, 3, "point")))
+        return self._projector(
+            point.detach(), self.layout.existing(check_graphs(point, mask, self.layout.channels, "point"))
+        )
 
     def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
         both = torch.stack((point.detach(), grad.detach().to(point)))
         return self._derivative(both, self.layout.existing(mask).expand_as(both))[0]
 
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
-        mask = check_parts(point, mask, 3, "point")
+        mask = check_graphs(point, mask, self.layout.channels, "point")
         factors = _Factors.of(mask, self.layout)
         inside = factors.polytope.contains(factors.variables(point), factors.mask, atol=atol)
         stray = ((point.abs() > atol) & ~self.layout.existing(mask)).flatten(-3).any(-1)

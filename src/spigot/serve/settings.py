@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from spigot.bundled import DEFAULT
 from spigot.encoders import Precision

@@ -391,7 +391,7 @@ def _find(
     )
     if not found.feasible.all():
         raise contradiction_error(int((~found.feasible).argmax()), batch)
-    lost = ~np.isfinite(found.value)
+    lost = np.isneginf(found.value)
     if lost.any():
         raise ValueError(
             f"no member of the factor graph of {instance_name(int(lost.argmax()), batch)} was found within {max_nodes} "

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spigot.algorithms.graph_members import draw_graphs, rank_graphs
-from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts
+from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts, summing_limit
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.ranks import with_values
 from spigot.algorithms.reduce import checked
@@ -195,11 +195,11 @@ class IndependentGraphs(SemanticGraphs, AbstractRankedStructure, AbstractSamplin
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
         exists = graph_parts(self._check(scores, mask))
-        return graph_log_partition(checked(scores, exists, 3), exists)
+        return graph_log_partition(checked(scores, exists, 3, summing_limit(scores)), exists)
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         exists = graph_parts(self._check(scores, mask))
-        return graph_marginals(checked(scores, exists, 3), exists)
+        return graph_marginals(checked(scores, exists, 3, summing_limit(scores)), exists)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         check_rank(k)

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from spigot.annotations import ANNOTATIONS
 from spigot.bundled import run_folder
+from spigot.checks import brief
 from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
 from spigot.data.tagging.tagger import Tagger
@@ -95,8 +96,8 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
         }
     except (FileNotFoundError, _EarlierRun):
         raise
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{folder / VOCAB} is damaged ({brief(error)}); restore it or train again.") from None
     home = run_folder(names["base"]) if "base" in names else folder
     tagger = Tagger.load(home / TAGGER) if config.data.tags == "predicted" else None
     return Parser(config, vocab, System(config, vocab, annotations), tagger)
@@ -179,8 +180,8 @@ def read_config(folder: Path) -> Config:
     folder = run_folder(folder)
     try:
         values = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{folder / CONFIG} is damaged ({error}); restore it or train again.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{folder / CONFIG} is damaged ({brief(error)}); restore it or train again.") from None
     if "stages" not in values and "training" in values:
         raise _EarlierRun(_EARLIER.format(folder))
     if not values.get("stages"):
@@ -211,8 +212,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             about = json.loads((file.metadata() or {}).get("about", "{}"))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no {path}; the training has not got that far. Resume it first.") from None
-    except (SafetensorError, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole checkpoint ({error}); restore it or train again.") from None
+    except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is not a whole checkpoint ({brief(error)}); restore it or train again.") from None
     return tensors, about
 
 

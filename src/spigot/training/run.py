@@ -18,6 +18,7 @@ from spigot.models.build import fresh
 from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.distributed import anyone, is_main, processes, wait
+from spigot.training.lock import alone
 from spigot.training.log import Log
 from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dict, progress_to_dict
 from spigot.training.requirements import check_judged, require_sentences
@@ -66,8 +67,7 @@ def train(
         []
     """
     folder = Path(out)
-    if (folder / checkpoint.CONFIG).exists():
-        raise FileExistsError(f"{folder} holds a run already. Resume it, remove it, or choose another folder.")
+    _refuse_used(folder)
     if not tests:
         config = config.model_copy(update={"training": config.training.model_copy(update={"tests": False})})
     with processes():
@@ -75,10 +75,12 @@ def train(
         trainer = Trainer(build(config, corpus), corpus, device, precision)
         check_judged(config, corpus, trainer.parser.model)
         take_stages(trainer)
-        if is_main():
-            checkpoint.save_start(folder, trainer.parser)
-        wait()
-        yield from _kept(trainer, folder)
+        with alone(folder) if is_main() else nullcontext():
+            if is_main():
+                _refuse_used(folder)  # somebody may have been quicker
+                checkpoint.save_start(folder, trainer.parser)
+            wait()
+            yield from _kept(trainer, folder)
 
 
 def resume(
@@ -103,24 +105,34 @@ def resume(
         )
     with processes():
         parser = checkpoint.open_run(folder)
-        corpus = load_corpus(parser.config.data, tests=parser.config.training.tests)
-        text = [sentence for name in parser.config.text for sentence in corpus[name].train]
-        now, then = sum(map(len, text)), sum(parser.vocab.counts)
-        if now != then:
-            raise ValueError(
-                f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
-                "in a new folder."
-            )
-        if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
-            trainer = Trainer(build(parser.config, corpus), corpus, device, precision)
-            take_stages(trainer)
-        else:
-            trainer = Trainer(parser, corpus, device, precision)
-            _restore(trainer, folder)
-        if is_main():
-            for half_written in folder.glob(".*.tmp"):  # by a process that was killed
-                half_written.unlink(missing_ok=True)
-        yield from _kept(trainer, folder)
+        with alone(folder) if is_main() else nullcontext():
+            yield from _resumed(parser, folder, device, precision)
+
+
+def _resumed(parser: Parser, folder: Path, device: torch.device | str, precision: Precision) -> Iterator[Step]:
+    corpus = load_corpus(parser.config.data, tests=parser.config.training.tests)
+    text = [sentence for name in parser.config.text for sentence in corpus[name].train]
+    now, then = sum(map(len, text)), sum(parser.vocab.counts)
+    if now != then:
+        raise ValueError(
+            f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
+            "in a new folder."
+        )
+    if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
+        trainer = Trainer(build(parser.config, corpus), corpus, device, precision)
+        take_stages(trainer)
+    else:
+        trainer = Trainer(parser, corpus, device, precision)
+        _restore(trainer, folder)
+    if is_main():
+        for half_written in folder.glob(".*.tmp"):  # by a process that was killed
+            half_written.unlink(missing_ok=True)
+    yield from _kept(trainer, folder)
+
+
+def _refuse_used(folder: Path) -> None:
+    if (folder / checkpoint.CONFIG).exists():
+        raise FileExistsError(f"{folder} holds a run already. Resume it, remove it, or choose another folder.")
 
 
 def build(config: Config, corpus: Corpus) -> Parser:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.data.formats.files import FormatError
+from spigot.data.formats.files import FormatError, shown
 
 if TYPE_CHECKING:
     from delphin.derivation import UDFNode
@@ -37,7 +37,7 @@ def read_heads(path: Path) -> dict[str, int]:
         if len(cells) == 3 and cells[2].isdecimal():
             heads[cells[0]] = int(cells[2])
         elif cells and not line.startswith(";"):
-            raise FormatError(str(path), number, f"{line!r} is not a rule, its number of daughters, and its head.")
+            raise FormatError(str(path), number, f"{shown(line)} is not a rule, its number of daughters, and its head.")
     return heads
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from spigot.data.formats.files import FormatError
+from spigot.data.formats.files import FormatError, shown
 
 _FIXED = 8
 _TAG, _ROLESET = 4, 7
@@ -120,9 +120,9 @@ def _spans(column: list[str], path: Path, first: int) -> Iterator[Argument]:
         waiting += [(place, role) for role in _OPENED.findall(cell)]
         for _ in range(cell.count(")")):
             if not waiting:
-                raise FormatError(str(path), first + place, f"{cell!r} closes an argument that was never opened.")
+                raise FormatError(str(path), first + place, f"{shown(cell)} closes an argument that was never opened.")
             begin, role = waiting.pop()
             yield Argument(begin, place, role)
     if waiting:
         begin, role = waiting[-1]
-        raise FormatError(str(path), first + begin, f"the argument {role!r} is never closed.")
+        raise FormatError(str(path), first + begin, f"the argument {shown(role)} is never closed.")

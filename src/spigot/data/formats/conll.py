@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 
-from spigot.data.formats.files import PLAIN, Block, Layout, Malformed
+from spigot.data.formats.files import PLAIN, Block, Layout, Malformed, shown
 from spigot.data.formats.table import (
     check_graph,
     check_order,
@@ -33,9 +33,10 @@ from spigot.data.formats.table import (
 from spigot.data.sentence import Arc, Graph, Sentence
 
 _COLUMNS = 10
-_NUMBER = re.compile(r"0|[1-9][0-9]*")
-_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
-_EMPTY = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
+# A number of ten digits is that of no word, and one of thousands is none that Python reads.
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+_RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
+_EMPTY = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
 _SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*?)\s*")
 
 
@@ -177,15 +178,17 @@ def _set_apart(rows: list[list[str]], start: int) -> tuple[list[list[str]], Sequ
             first, last = int(match[1]), int(match[2])
             if first != before + 1 or last < first or first <= covered:
                 expected = f"a range that begins at {before + 1} and overlaps no other"
-                raise Malformed(offset, f"the multiword range {name!r} where {expected} is expected.")
+                raise Malformed(offset, f"the multiword range {shown(name)} where {expected} is expected.")
             covered, ranges = last, offset
         elif match := _EMPTY.fullmatch(name):
             empties += 1
             if (int(match[1]), int(match[2])) != (before, empties):
-                raise Malformed(offset, f"the empty node is numbered {name!r} where {before}.{empties} is expected.")
+                raise Malformed(
+                    offset, f"the empty node is numbered {shown(name)} where {before}.{empties} is expected."
+                )
         else:
             raise Malformed(
-                offset, f"{name!r} is no number of a word, no range such as 3-4, no empty node such as 3.1."
+                offset, f"{shown(name)} is no number of a word, no range such as 3-4, no empty node such as 3.1."
             )
         others.append((before, "\t".join(row)))
     if not words:
@@ -204,7 +207,7 @@ def _heads(column: tuple[str, ...], offsets: Sequence[int]) -> tuple[int, ...] |
     if min(heads) < 0 or max(heads) > size:
         word = next(word for word, head in enumerate(heads, 1) if not 0 <= head <= size)
         expected = f"it must be a number from 0 to {size}, or `_` for every word"
-        raise Malformed(offsets[word - 1], f"the head of word {word} is {column[word - 1]!r}; {expected}.")
+        raise Malformed(offsets[word - 1], f"the head of word {word} is {shown(column[word - 1])}; {expected}.")
     if cycle := find_cycle(heads):
         raise Malformed(offsets[cycle[0] - 1], cycle_reason(cycle))
     return heads
@@ -242,13 +245,13 @@ def _arcs(word: int, cell: str) -> tuple[Arc, ...]:
     for part in parts:
         head, _, label = part.partition(":")
         if not label or not (_NUMBER.fullmatch(head) or _EMPTY.fullmatch(head)):
-            raise ValueError(f"the enhanced dependency {part!r} is not of the form HEAD:RELATION, as in 4:nsubj.")
+            raise ValueError(f"the enhanced dependency {shown(part)} is not of the form HEAD:RELATION, as in 4:nsubj.")
         if "." not in head:
             arcs.append(Arc(int(head), word, intern(label)))
     if any(arc.predicate == word for arc in arcs):
-        raise ValueError(f"word {word} is its own head in the enhanced dependencies {cell!r}.")
+        raise ValueError(f"word {word} is its own head in the enhanced dependencies {shown(cell)}.")
     if len(set(parts)) < len(parts) or sum(not arc.predicate for arc in arcs) > 1:
-        raise ValueError(f"the enhanced dependencies {cell!r} name one arc twice.")
+        raise ValueError(f"the enhanced dependencies {shown(cell)} name one arc twice.")
     return tuple(arcs)
 
 
@@ -328,7 +331,7 @@ def _cells(graph: Graph, size: int, where: str) -> list[str]:
     for predicate, argument, role in graph.arcs:
         if not role or "|" in role:
             raise ValueError(
-                f"{where}: the role {role!r} of word {argument} is empty or holds a `|`, which ends an arc."
+                f"{where}: the role {shown(role)} of word {argument} is empty or holds a `|`, which ends an arc."
             )
         links[argument - 1].append((predicate, role))
     return ["|".join(f"{head}:{role}" for head, role in sorted(cell)) or "_" for cell in links]

@@ -128,6 +128,16 @@ class RawBlock:
     opens: bool = False
 
 
+def shown(text: str) -> str:
+    """Text of a file as a message quotes it: its beginning, if there is much of it.
+
+    Example:
+        >>> shown("rain"), shown("9" * 500)
+        ("'rain'", "'999999999999999999999999999999999999 ...'")
+    """
+    return repr(text if len(text) <= 40 else f"{text[:36]} ...")
+
+
 def gzip_reason(error: Exception) -> str:
     """What is wrong with gzip data, of what reading them raised: one of `GZIP_ERRORS`.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from spigot.data.formats.files import LINE, Block, Layout, Malformed
+from spigot.data.formats.files import LINE, Block, Layout, Malformed, shown
 from spigot.data.formats.lines import LineSource, line_source
 from spigot.data.formats.table import count, cycle_reason, find_cycle
 from spigot.data.sentence import Arc, Graph, Sentence
@@ -57,7 +57,7 @@ def render_jsonl(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
         _load(text)  # what cannot be read again must not be written
     except Malformed as error:
         name = sentence.id or " ".join(sentence.forms[:4])
-        raise ValueError(f"sentence {name!r} cannot be written as JSON: {error.reason}") from None
+        raise ValueError(f"sentence {shown(name)} cannot be written as JSON: {error.reason}") from None
     source = sentence.source
     if not isinstance(source, LineSource):
         return text, LINE
@@ -138,15 +138,17 @@ def _load(text: str) -> Sentence:
         reason = f"not JSON at column {error.colno} ({error.msg}); each line is one whole object with forms."
         raise Malformed(0, reason) from None
     except (ValueError, RecursionError) as error:
-        raise Malformed(0, f"JSON that cannot be read ({error}).") from None
+        deep = isinstance(error, RecursionError)
+        reason = "it is nested too deeply" if deep else "it has a number of thousands of digits"
+        raise Malformed(0, f"JSON that cannot be read: {reason}.") from None
     record = _object(record, "the line", _KEYS)
     forms = _list(record, "forms", "a word", _is_text)
     if not forms:
         raise Malformed(0, "no forms; a sentence has at least one word.")
     size = len(forms)
     label, id = record.get("label"), record.get("id", "")
-    if label is not None and not _is_number(label, 0, None):
-        raise Malformed(0, f"label is {_short(label)}; it must be a whole number from 0.")
+    if label is not None and not _is_number(label, 0, 10**9 - 1):
+        raise Malformed(0, f"label is {_short(label)}; it must be a whole number from 0, of nine digits at most.")
     if not _is_text(id):
         raise Malformed(0, f"id is {_short(id)}; it must be text.")
     probabilities = _list(record, "probabilities", "a number from 0 to 1", _is_probability)

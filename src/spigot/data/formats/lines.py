@@ -7,7 +7,7 @@ text must be tokenised as the training data are.
 import re
 from dataclasses import dataclass
 
-from spigot.data.formats.files import LINE, Block, Layout, Malformed
+from spigot.data.formats.files import LINE, Block, Layout, Malformed, shown
 from spigot.data.formats.table import describe
 from spigot.data.sentence import Sentence
 
@@ -124,10 +124,9 @@ def _labelled(text: str) -> tuple[int, tuple[str, ...]]:
     if not tab:
         raise Malformed(0, "no tab; a line is LABEL<TAB>TEXT, as in `1<TAB>What a day !`.")
     if not _LABEL.fullmatch(label):
-        given = label if len(label) <= 40 else f"{label[:36]} ..."
         raise Malformed(
             0,
-            f"the label is {given!r}; it must be a whole number from 0, and a tab and the text follow. "
+            f"the label is {shown(label)}; it must be a whole number from 0, and a tab and the text follow. "
             f"Number the classes, and take out a header.",
         )
     forms = _words(rest)
@@ -143,7 +142,7 @@ def _joined(sentence: Sentence) -> str:
         for word, form in enumerate(sentence.forms, 1):
             if "\0" in form or _words(form) != (form,):
                 raise ValueError(
-                    f"{where}, word {word}: {form!r} cannot be written on a line of words; "
+                    f"{where}, word {word}: {shown(form)} cannot be written on a line of words; "
                     f"it must not be empty, nor hold white space or a NUL. Words of any kind can be written as 'jsonl'."
                 )
     return text

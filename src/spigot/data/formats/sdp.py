@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import intern
 
-from spigot.data.formats.files import PLAIN, Block, Layout, Malformed
+from spigot.data.formats.files import PLAIN, Block, Layout, Malformed, shown
 from spigot.data.formats.table import (
     check_graph,
     check_order,
@@ -157,7 +157,7 @@ def _marked(column: tuple[str, ...], start: int, what: str) -> tuple[int, ...]:
     if column.count("-") + column.count("+") < len(column):
         word = next(word for word, sign in enumerate(column, 1) if sign not in _SIGNS)
         sign = column[word - 1]
-        raise Malformed(start + word - 1, f"the {what} column of word {word} has {sign!r}; it must be + or -.")
+        raise Malformed(start + word - 1, f"the {what} column of word {word} has {shown(sign)}; it must be + or -.")
     return tuple(word for word, sign in enumerate(column, 1) if sign == "+")
 
 
@@ -186,7 +186,7 @@ def _render(sentence: Sentence, opens: bool, *, frames: bool) -> tuple[str, Layo
         if role == "_" or column[argument - 1] != "_":
             raise ValueError(
                 f"{where}: the arc {predicate} -{role}-> {argument} cannot be written; SDP has one cell for the pair, "
-                f"which holds {column[argument - 1]!r}, and `_` there means no arc. Keep one role for each pair."
+                f"which holds {shown(column[argument - 1])}, and `_` there means no arc. Keep one role for each pair."
             )
         column[argument - 1] = role
     tops = set(graph.tops)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
-from spigot.data.formats.files import LINE, Block, Layout, Malformed
+from spigot.data.formats.files import LINE, Block, Layout, Malformed, shown
 from spigot.data.formats.table import describe
 from spigot.data.sentence import Sentence
 
@@ -22,6 +22,9 @@ _LABELS = ("0", "1", "2", "3", "4")
 # A word may hold a no-break space, as in a number with a fraction, so only blanks and tabs separate. A part is a leaf,
 # the opening of a node with parts of its own, a closing bracket, or something that does not belong.
 _PART = re.compile(r"\([ \t]*([0-4])[ \t]+([^() \t]+)[ \t]*\)|\([ \t]*([0-4])[ \t]*(?=\()|(\))|[^ \t]")
+# What ends a line elsewhere, or is white space to others: nobody writes it into a word, and each reader would cut there
+# in a way of its own.
+_BREAK = re.compile("[\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _TOKEN = re.compile(r"[()]|[^() \t]+")
 _FOLLOWS = {"": ("(",), "(": ("label",), "label": ("(", "word"), "word": (")",), ")": ("(", ")")}
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
@@ -147,7 +150,7 @@ def render_sst(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
     if sentence.forms != tuple(words) or sentence.label != label:
         what = f"label {sentence.label} is not that" if sentence.forms == tuple(words) else "its words are not those"
         raise ValueError(
-            f"{where}: {what} of the tree it was read from, {_short(tree.text)}; "
+            f"{where}: {what} of the tree it was read from, {shown(tree.text)}; "
             f"a changed sentence can be written as 'labelled' or 'jsonl'."
         )
     return tree.text, tree.layout
@@ -195,6 +198,9 @@ def _phrases(block: Block, *, binary: bool) -> Iterable[Sentence]:
 
 def _scan(text: str) -> tuple[list[tuple[int, int, int]], list[str]]:
     """The constituents of a line, the outer before the inner, and its words."""
+    if found := _BREAK.search(text):
+        what = f"the control character U+{ord(found[0]):04X} at column {found.start() + 1}"
+        raise Malformed(0, f"{what}; words are separated by blanks, and trees by line feeds.")
     labels: list[str] = []
     firsts: list[int] = []
     lasts: list[int] = []
@@ -252,21 +258,17 @@ def _explain(text: str) -> Malformed:
 def _reason(token: str, column: int, before: str, text: str) -> str:
     if not before:
         beside = "; for LABEL<TAB>TEXT give the format 'labelled'" if "\t" in text else ""
-        return f"{_short(token)} where a tree begins; {_LOOK}{beside}."
+        return f"{shown(token)} where a tree begins; {_LOOK}{beside}."
     if before == "(":
-        given = "a bracket without a label" if token in "()" else f"the label {_short(token)}"
+        given = "a bracket without a label" if token in "()" else f"the label {shown(token)}"
         return f"{given} at column {column}; every bracket opens with a label from 0 to 4."
     if before == "label":
         return f"an empty node ends at column {column}; give it a word or parts, or take it out."
     if before == "word":
-        second = "a part" if token == "(" else f"the word {_short(token)}"
+        second = "a part" if token == "(" else f"the word {shown(token)}"
         return f"{second} beside a word at column {column}; each word has a bracket and a label of its own."
     if token == "(":
         return f"a second tree begins at column {column}; put each tree on a line of its own."
     if token == ")":
         return f"a closing bracket too many at column {column}; take it out or open it before."
-    return f"{_short(token)} at column {column} has no bracket of its own; {_LOOK}."
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:36]} ...")
+    return f"{shown(token)} at column {column} has no bracket of its own; {_LOOK}."

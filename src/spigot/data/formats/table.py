@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from sys import intern
 
-from spigot.data.formats.files import Block, Malformed
+from spigot.data.formats.files import Block, Malformed, shown
 from spigot.data.sentence import Graph, Sentence
 
 _NAMES = [str(number) for number in range(513)]
@@ -52,7 +52,7 @@ def check_order(ids: Sequence[str], offsets: Sequence[int]) -> None:
     """Blames the first word that is not numbered one more than the word before it."""
     for found, wanted, offset in zip(ids, names(len(ids)), offsets, strict=True):
         if found != wanted:
-            raise Malformed(offset, f"the word is numbered {found!r} where {wanted} is expected.")
+            raise Malformed(offset, f"the word is numbered {shown(found)} where {wanted} is expected.")
 
 
 def count(number: int, noun: str) -> str:
@@ -77,7 +77,7 @@ def join_rows(columns: Sequence[Sequence[str]], where: str) -> list[str]:
             for word, cell in enumerate(column, 1):
                 if not cell or any(character in cell for character in "\t\n\r\0"):
                     raise ValueError(
-                        f"{where}, word {word}: {cell!r} cannot be written in a column; "
+                        f"{where}, word {word}: {shown(cell)} cannot be written in a column; "
                         f"it must not be empty, nor hold a tab, a line break or a NUL."
                     )
     return lines
@@ -106,20 +106,20 @@ def cycle_reason(cycle: list[int]) -> str:
     """A cycle in words."""
     if len(cycle) == 1:
         return f"word {cycle[0]} is its own head."
-    chain = " -> ".join(map(str, [*cycle, cycle[0]]))
+    chain = " -> ".join(map(str, [*cycle, cycle[0]] if len(cycle) <= 10 else [*cycle[:8], "...", cycle[0]]))
     return f"word {cycle[0]} is its own ancestor ({chain}), so the heads are not a tree."
 
 
 def describe(sentence: Sentence) -> str:
     """The sentence as a message about it calls it."""
     if not sentence.forms:
-        raise ValueError(f"sentence {sentence.id!r} has no words; a sentence without words cannot be written.")
+        raise ValueError(f"sentence {shown(sentence.id)} has no words; a sentence without words cannot be written.")
     if sentence.id:
         if any(character in sentence.id for character in "\n\r\0"):
-            raise ValueError(f"sentence {sentence.id!r}: an id stands on one line, without line breaks or NUL.")
-        return f"sentence {sentence.id!r}"
+            raise ValueError(f"sentence {shown(sentence.id)}: an id stands on one line, without line breaks or NUL.")
+        return f"sentence {shown(sentence.id)}"
     more = " ..." if len(sentence) > 4 else ""
-    return f"sentence {' '.join(sentence.forms[:4])!r}{more}"
+    return f"sentence {shown(' '.join(sentence.forms[:4]))}{more}"
 
 
 def check_graph(graph: Graph, size: int, where: str) -> None:

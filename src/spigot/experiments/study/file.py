@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from spigot.checks import brief
 from spigot.config import find_config, shipped_configs
 from spigot.config import systems as known_systems
 from spigot.config.expansion import first_error
@@ -212,7 +213,7 @@ def _read(file: Path, above: tuple[Path, ...]) -> dict[str, Any]:
     try:
         given = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is not valid TOML: {error}.") from None
+        raise ValueError(f"{file} is not valid TOML: {brief(error)}.") from None
     beside = file.parent / str(given.get("config", ""))
     if beside.is_file():
         given["config"] = str(beside)
@@ -257,7 +258,7 @@ def _laid(under: Any, value: Any, name: str, file: Path) -> Any:
     try:
         return {**by_name(under), **by_name(value)}
     except ValueError as error:
-        raise ValueError(f"{file}: {name}: {error}.") from None
+        raise ValueError(f"{file}: {brief(name)}: {brief(error)}.") from None
 
 
 def make_study(given: Mapping[str, Any], where: str = "the study") -> Study:
@@ -281,7 +282,7 @@ def make_study(given: Mapping[str, Any], where: str = "the study") -> Study:
         for theirs, ours in _PLAINER:
             reason = re.sub(theirs, ours, reason)
         end = "" if reason.endswith("?") else "."
-        raise ValueError(f"{where}: {name + ': ' if name else ''}{reason}{end}") from None
+        raise ValueError(f"{where}: {brief(name) + ': ' if name else ''}{brief(reason)}{end}") from None
     find_config(study.config)
     return study
 
