@@ -1,6 +1,6 @@
 """The only place where strings become integers and lists become padded tensors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ class Batch:
             sentences lack are left out.
         read: Structures to read in place of those that a stage finds, by stage, where nothing goes back to it.
         forms: The words themselves, for encoders that look into them.
+        kept: What encoders have made of it so far; `None` where they are not to keep it. See `keeping`.
 
     Example:
         >>> from spigot.annotations import Trees
@@ -52,6 +53,7 @@ class Batch:
     gold: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Tensor] = field(default_factory=dict)
     forms: tuple[tuple[str, ...], ...] = ()
+    kept: dict[Hashable, Tensor] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -78,6 +80,20 @@ class Batch:
         """
         return Spelling(*(part.to(self.device) for part in spelt(self.forms, self.words.shape[1])))
 
+    def keeping(self) -> "Batch":
+        """The same, with room for what encoders make of it, so that stages which share an encoder ask it once.
+
+        It is for one question to a system, a parse or a loss: what is kept is not looked at again when parameters have
+        changed.
+
+        Example:
+            >>> rain = Sentence(("Rain", "fell"))
+            >>> batch = collate([encode(rain, Vocab.of([rain]))])
+            >>> batch.kept, batch.keeping().kept
+            (None, {})
+        """
+        return replace(self, kept={})
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same on another device.
 
@@ -92,7 +108,7 @@ class Batch:
         seeds = None if self.seeds is None else self.seeds.to(device)
         gold = {name: _moved(gold, device) for name, gold in self.gold.items()}
         read = {name: z.to(device) for name, z in self.read.items()}
-        return replace(self, **tensors, seeds=seeds, gold=gold, read=read)
+        return replace(self, **tensors, seeds=seeds, gold=gold, read=read, kept=None)
 
 
 def _moved(gold: Any, device: torch.device | str) -> Any:

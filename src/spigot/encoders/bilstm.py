@@ -98,6 +98,7 @@ class BiLSTMEncoder(AbstractEncoder):
             settings.fixed_vectors,
         )
         self._settings = settings
+        self.is_noisy = any((settings.word_dropout, settings.dropout, settings.input_dropout))
         characters = settings.character_dim
         self.spelling = CharacterCNN(LETTERS, _LETTER_DIM, characters // len(_WIDTHS), _WIDTHS) if characters else None
         self.lstm = self.branch()
@@ -128,6 +129,8 @@ class BiLSTMEncoder(AbstractEncoder):
         self, branches: Sequence[nn.Module], batch: Batch, *, noisy: bool = True
     ) -> list[Float[Tensor, "batch n d"]]:
         """States by its own BiLSTM, and by each of the others; words are looked up once."""
+        if not branches:
+            return [self.states(batch, noisy=noisy)]
         inputs = self._inputs(batch, noisy)
         return [self._read(lstm, inputs, batch, noisy) for lstm in (self.lstm, *branches)]
 

@@ -88,15 +88,31 @@ class AbstractEncoder(nn.Module, abc.ABC):
     precision: Precision = "float32"
     """What it computes in when a stage asks for its states; its parameters stay as they are."""
 
+    is_noisy: bool = True
+    """Whether it drops anything when it may; its states are the same with and without noise if not."""
+
     outputs: int
 
     def states(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
         """What `forward` gives, in its precision, and then in that of its parameters again.
 
+        A batch that keeps what is made of it is read once, however many stages ask (see `Batch.keeping`).
+
         Args:
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
+        noisy = noisy and self.is_noisy and batch.seeds is not None
+        if batch.kept is None:
+            return self._computed(batch, noisy)
+        learning = torch.is_grad_enabled()
+        if not learning and (self, noisy, True) in batch.kept:
+            return batch.kept[self, noisy, True].detach()
+        if (self, noisy, learning) not in batch.kept:
+            batch.kept[self, noisy, learning] = self._computed(batch, noisy)
+        return batch.kept[self, noisy, learning]
+
+    def _computed(self, batch: Batch, noisy: bool) -> Float[Tensor, "batch n d"]:
         if self.precision == "float32":
             return self(batch, noisy=noisy)
         with torch.autocast(batch.device.type, torch.bfloat16):
@@ -138,7 +154,7 @@ class AbstractEncoder(nn.Module, abc.ABC):
         """
         if branches:
             self.branch()  # which says why there are none
-        return [self(batch, noisy=noisy)]
+        return [self.states(batch, noisy=noisy)]
 
 
 def make_encoder(

@@ -263,8 +263,8 @@ class System(nn.Module):
         stage = self.stages[name]
         if helper:
             return stage.helper_loss(helper, batch)
-        reading = _Reading(batch, through, watched, instead)
-        return stage.loss(batch, self._read(stage, reading))
+        reading = _Reading(batch.keeping(), through, watched, instead)
+        return stage.loss(reading.batch, self._read(stage, reading))
 
     def read(self, name: str, batch: Batch, *, through: bool = True) -> list[Parts]:
         """The structures that a stage reads in training, one for each of its wires.
@@ -274,7 +274,7 @@ class System(nn.Module):
             batch: The sentences.
             through: Whether gradients may pass the wires.
         """
-        return self._read(self.stages[name], _Reading(batch, through, None, None))
+        return self._read(self.stages[name], _Reading(batch.keeping(), through, None, None))
 
     @torch.no_grad()
     def parse(self, batch: Batch, limits: Mapping[str, Any] | None = None) -> dict[str, Answer]:
@@ -284,6 +284,7 @@ class System(nn.Module):
             batch: The sentences.
             limits: What their structures must have and must not have. Stages read structures that keep to it.
         """
+        batch = batch.keeping()
         found: dict[str, Answer] = {}
         decided: dict[str, Evidence] = {}
         soft: dict[tuple[str, AbstractEstimator], Parts] = {}
