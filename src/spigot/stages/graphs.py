@@ -81,7 +81,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         self.predicates = WordScorer(self.width, settings.mlp, settings.mlp_layers)
         self.pairs = PairScorer(self.width, settings.mlp, settings.mlp_layers)
         self.labels = PairScorer(self.width, settings.mlp, settings.mlp_layers, outputs=roles)
-        self.pruner = ArcPruner(settings.pruning, around.vocab) if self.helper_epochs(settings) else None
+        self.pruner = ArcPruner(settings.pruning, around.vocab, around.run) if self.helper_epochs(settings) else None
 
     @classmethod
     def refusal(cls, settings: GraphSettings, estimator: EstimatorSettings) -> str:

@@ -18,7 +18,7 @@ from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab
-from spigot.encoders import Precision
+from spigot.encoders import AbstractEncoder, Precision
 from spigot.models.parser import Parser
 from spigot.models.system import System
 
@@ -81,7 +81,7 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({error}); restore it or train again.") from None
     tagger = Tagger.load(folder / TAGGER) if config.data.tags == "predicted" else None
-    return Parser(config, vocab, System(config, vocab, annotations), tagger)
+    return Parser(config, vocab, System(config, vocab, annotations, run=folder), tagger)
 
 
 def save_start(folder: Path, parser: Parser) -> None:
@@ -92,6 +92,9 @@ def save_start(folder: Path, parser: Parser) -> None:
     write_text(folder / VOCAB, json.dumps(names, ensure_ascii=False))
     if parser.tagger is not None:
         parser.tagger.save(folder / TAGGER)
+    for module in parser.model.modules():
+        if isinstance(module, AbstractEncoder):
+            module.save(folder)
     write_config(folder / CONFIG, parser.config)
 
 
