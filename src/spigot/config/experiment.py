@@ -141,7 +141,7 @@ class Config(Values):
     def _check_frozen(self) -> None:
         """What stands behind a frozen wire must stay as it is."""
         encoders = (self.stages[name].encoder for name in self.trained)
-        shared = {encoder for encoder in encoders if isinstance(encoder, str)}
+        shared = {name for name in encoders if isinstance(name, str) and self.encoders[name].encoder.learns}
         for name, stage in self.stages.items():
             if not is_learned(stage) or name in self.trained:
                 continue

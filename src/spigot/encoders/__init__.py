@@ -10,6 +10,7 @@ from spigot.encoders.encoder import (
     encoder_settings,
     make_encoder,
 )
+from spigot.encoders.transformer import TransformerEncoder, TransformerSettings
 
 __all__ = [
     "ENCODERS",
@@ -19,6 +20,8 @@ __all__ = [
     "BiLSTMSettings",
     "EncoderSettings",
     "Precision",
+    "TransformerEncoder",
+    "TransformerSettings",
     "encoder_settings",
     "make_encoder",
 ]

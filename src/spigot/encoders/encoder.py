@@ -36,6 +36,11 @@ class EncoderSettings(Values):
 
     kind: str
 
+    @property
+    def learns(self) -> bool:
+        """Whether training changes such an encoder."""
+        return True
+
 
 def encoder_settings(table: Any) -> EncoderSettings:
     """The settings of an encoder from a table; a BiLSTM unless it says otherwise.
