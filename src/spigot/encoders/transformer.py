@@ -72,6 +72,11 @@ class TransformerEncoder(AbstractEncoder):
         vectors: Not looked at.
         pretrained: The model, if it has been loaded.
 
+    Example:
+        >>> encoder = {"kind": "transformer", "model": "models/tiny", "layers": "mixed"}     # in a table of settings
+        >>> ENCODERS.find(encoder["kind"]) is TransformerEncoder, TransformerSettings(**encoder).pooling
+        (True, 'first')
+
     References:
         Peters et al. (2018), Deep contextualized word representations, Eq. 1, for the mixture.
     """
