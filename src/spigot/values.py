@@ -85,6 +85,8 @@ def check_options(group: type[BaseModel], table: Mapping[str, Any]) -> None:
 
 KEYS = ("name", "kind", "annotation", "model")
 """What tells one kind of thing from another in a table."""
+USUAL_KIND = "bilstm"
+"""The kind of an encoder whose table does not say."""
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,6 +99,8 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         {'estimator': {'name': 'blackbox'}}
         >>> merged({"encoder": {"kind": "transformer", "model": "small"}}, {"encoder": {"model": "large"}})
         {'encoder': {'kind': 'transformer', 'model': 'large'}}
+        >>> merged({"encoder": {"hidden": 8}}, {"encoder": {"kind": "transformer", "model": "large"}})
+        {'encoder': {'kind': 'transformer', 'model': 'large'}}
     """
     whole = dict(below)
     for key, value in above.items():
@@ -108,5 +112,6 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    keys = ("kind",) if "kind" in one else KEYS  # of an encoder, a model is only what it has read before
-    return any(key in one and key in other and one[key] != other[key] for key in keys)
+    if "kind" in one or "kind" in other:  # an encoder, and its model is but one of its options
+        return "kind" in other and one.get("kind", USUAL_KIND) != other["kind"]
+    return any(key in one and key in other and one[key] != other[key] for key in KEYS)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from spigot.batches import Batch, collate, encode
+from spigot.config import make_config
 from spigot.data.sentence import Sentence
 from spigot.data.vocab import Vocab
 from spigot.encoders import ENCODERS, TransformerEncoder, TransformerSettings, encoder_settings, make_encoder
@@ -242,3 +243,15 @@ def test_settings() -> None:
     assert settings.model_copy(update={"layers": "mixed"}).learns
     assert (settings.optimiser.learning_rate, settings.optimiser.warm_up) == (5e-5, 200)
     assert ENCODERS["transformer"].Settings is TransformerSettings
+
+
+def test_a_table_of_another_kind_replaces_what_is_below_it() -> None:
+    table = {"data": {"tags": "columns"}, "syntax": {"encoder": {"hidden": 8, "word_dim": 5}}}
+    changes = {"syntax.encoder.kind": "transformer", "syntax.encoder.model": "small"}
+    chosen = make_config(table, changes).stages["syntax"].encoder
+    assert chosen == TransformerSettings(model="small")
+    table["syntax"] = {"encoder": {"kind": "transformer", "model": "small", "lstm": 1}}
+    chosen = make_config(table, {"syntax.encoder.model": "large"}).stages["syntax"].encoder
+    assert chosen == TransformerSettings(model="large", lstm=1)
+    with pytest.raises(ValueError, match=r"syntax\.encoder\.poolin: .* did you mean .*syntax\.encoder\.pooling\?"):
+        make_config(table, {"syntax.encoder.poolin": "mean"})

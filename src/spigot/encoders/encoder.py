@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from spigot.batches.batch import Batch
 from spigot.data.vocab import Vocab
 from spigot.registry import Registry
-from spigot.values import Optimiser, Values
+from spigot.values import USUAL_KIND, Optimiser, Values
 
 Precision = Literal["float32", "bfloat16"]
 """What encoders compute in. What comes after them, scores and structures, is in single precision either way."""
@@ -54,7 +54,7 @@ def encoder_settings(table: Any) -> EncoderSettings:
         return table
     if not isinstance(table, Mapping):
         raise ValueError(f"an encoder is a table with its kind and options, not {table!r}")
-    return ENCODERS.find(table.get("kind", "bilstm")).Settings.model_validate(table)
+    return ENCODERS.find(table.get("kind", USUAL_KIND)).Settings.model_validate(table)
 
 
 AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(encoder_settings)]
