@@ -17,6 +17,7 @@ from benchmarks.parsing import parsing
 from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
 from benchmarks.serving import serving
+from benchmarks.sharing import sharing
 from benchmarks.subsets import subsets
 from benchmarks.timing import Row, at_most, best, faster, threads, torch_only, within
 from benchmarks.training import all_of_training
@@ -226,6 +227,7 @@ CASES = {
     "training": all_of_training,
     "parsing": parsing,
     "sentiment": sentiment_speed,
+    "sharing": sharing,
     "raw": raw,
     "serving": serving,
 }

@@ -22,7 +22,7 @@ from spigot.config import Config, Files, Optimiser, SharedEncoder, Values, make_
 from spigot.config import settings as known_settings
 from spigot.config.presets import CONSUMED, POSSIBLE
 from spigot.data import FORMATS
-from spigot.encoders import ENCODERS, BiLSTMSettings
+from spigot.encoders import ENCODERS, BiLSTMSettings, TransformerSettings
 from spigot.experiments.study.file import make_study
 from spigot.experiments.study.plan import Planner
 from spigot.interface import ESTIMATORS
@@ -295,6 +295,10 @@ def test_the_guide_lists_what_all_stages_encoders_and_optimisers_can_be_told() -
     own = {name: value for name, value in ANY_STAGE.items() if not name.startswith(("encoder.", "optimiser."))}
     check_settings(settings_of("Every stage"), {**own, "annotation": None, "encoder": {}, "optimiser": {}})
     check_settings(settings_of("Encoders"), dict(leaves(BiLSTMSettings())))
+    usual = {f"optimiser.{name}": value for name, value in leaves(Optimiser())}
+    transformer = leaves(TransformerSettings(model=""))
+    wanted = {name: value for name, value in transformer if name not in usual or usual[name] != value}
+    check_settings(settings_of("Transformers"), {**wanted, "model": None})
     check_settings(settings_of("Optimisers"), dict(leaves(Optimiser())))
 
 

@@ -39,7 +39,10 @@ class Values(BaseModel):
 
 
 class Optimiser(Values):
-    """Adam, with its own gradient clipping and annealing for each model.
+    """Adam, with its own gradient clipping, warm-up and annealing for each model.
+
+    Attributes:
+        warm_up: Updates over which the learning rate rises to its full size; it has it at once if 0.
 
     Example:
         >>> Optimiser(learning_rate=2e-3).anneal_by
@@ -53,6 +56,7 @@ class Optimiser(Values):
     weight_decay: Rate = 1e-6
     anneal_every: Count = 10
     anneal_by: Annotated[float, Field(gt=0, le=1)] = 0.5
+    warm_up: Count = 0
 
 
 def check_options(group: type[BaseModel], table: Mapping[str, Any]) -> None:
@@ -81,6 +85,8 @@ def check_options(group: type[BaseModel], table: Mapping[str, Any]) -> None:
 
 KEYS = ("name", "kind", "annotation", "model")
 """What tells one kind of thing from another in a table."""
+USUAL_KIND = "bilstm"
+"""The kind of an encoder whose table does not say."""
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,6 +97,10 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         {'eta': 1.0, 'encoder': {'hidden': 4, 'layers': 2}}
         >>> merged({"estimator": {"name": "spigot", "eta": 1.0}}, {"estimator": {"name": "blackbox"}})
         {'estimator': {'name': 'blackbox'}}
+        >>> merged({"encoder": {"kind": "transformer", "model": "small"}}, {"encoder": {"model": "large"}})
+        {'encoder': {'kind': 'transformer', 'model': 'large'}}
+        >>> merged({"encoder": {"hidden": 8}}, {"encoder": {"kind": "transformer", "model": "large"}})
+        {'encoder': {'kind': 'transformer', 'model': 'large'}}
     """
     whole = dict(below)
     for key, value in above.items():
@@ -102,4 +112,6 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    if "kind" in one or "kind" in other:  # an encoder, and its model is but one of its options
+        return "kind" in other and one.get("kind", USUAL_KIND) != other["kind"]
     return any(key in one and key in other and one[key] != other[key] for key in KEYS)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from spigot import cli
+from spigot.cli.console import torch_device
 from spigot.corpora.synthetic import splits
 from spigot.data.formats import read, write
 from spigot.data.sentence import Arc, Graph, Sentence
@@ -242,6 +243,19 @@ def test_devices_that_are_not_there(device: str, message: str, two_graphs: Path,
         assert spigot(*words, "--device", device) == 1
         assert capsys.readouterr().err == f"spigot: {message}\n"
     assert [path.name for path in tmp_path.iterdir()] == ["gold.jsonl"]
+
+
+@pytest.mark.parametrize(("device", "there"), [("cuda:1", 1), ("cuda:2", 2)])
+def test_devices_of_which_there_are_not_so_many(device: str, there: int, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
+    message = f"--device is {device}, and torch finds {there} here, counted from 0; use --device cuda."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        torch_device(device)
+    assert torch_device(f"cuda:{there - 1}") == torch.device("cuda", there - 1)
+    assert torch_device("auto") == torch.device("cuda")
+    with pytest.raises(ValueError, match=r"^--device is cpu:1, and torch finds 1 here"):
+        torch_device("cpu:1")
 
 
 def test_the_fastest_device_may_be_chosen_by_itself(two_graphs: Path, tmp_path: Path, monkeypatch, capsys) -> None:

@@ -165,3 +165,36 @@ def test_a_saved_state_continues_bit_for_bit(interrupted: int) -> None:
     assert optimiser.state().keys() == resumed.state().keys()
     for name, value in optimiser.state().items():
         assert torch.equal(value, resumed.state()[name])
+
+
+def test_a_learning_rate_warms_up_and_goes_on_where_it_was() -> None:
+    plain, (model, optimiser) = made(learning_rate=0.1), made(learning_rate=0.1, warm_up=4)
+    for k in range(3):
+        step(model, optimiser, k)
+    again, resumed = made(learning_rate=0.1, warm_up=4)
+    again.load_state_dict(model.state_dict())
+    resumed.load_state({name: value.clone() for name, value in optimiser.state().items()})
+    for k in range(3, 7):
+        step(model, optimiser, k)
+        step(again, resumed, k)
+        assert optimiser.rate == resumed.rate == 0.1
+    assert all(torch.equal(*pair) for pair in zip(model.parameters(), again.parameters(), strict=True))
+    # The first update of Adam is of the size of the learning rate, here of a quarter of it.
+    first, (slow, warming) = Small().double(), made(learning_rate=0.1, warm_up=4, weight_decay=0.0)
+    first.load_state_dict(slow.state_dict())
+    step(slow, warming, 1)
+    assert warming.rate == pytest.approx(0.025)
+    moved = (slow.layer.weight - first.layer.weight).abs()
+    torch.testing.assert_close(moved, torch.full_like(moved, 0.025), rtol=1e-4, atol=0)
+    assert "|taken" not in plain[1].state()
+
+
+def test_what_is_frozen_is_left_alone() -> None:
+    model = Small().double()
+    model.layer.requires_grad_(False)
+    before = model.layer.weight.clone()
+    optimiser = ModelOptimiser(model, Optimiser())
+    optimiser.set_epoch(0)
+    step(model, optimiser, 1)
+    assert torch.equal(model.layer.weight, before)
+    assert list(optimiser.parameters) == ["table.weight"]

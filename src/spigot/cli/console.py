@@ -285,6 +285,11 @@ def torch_device(name: str) -> "torch.device":
         raise ValueError(f"--device is {name}; it must be cpu, cuda, cuda:1, mps or auto.")
     if not there[device.type]:
         raise ValueError(f"--device is {name}, and torch finds none here; use --device cpu.")
+    count = torch.cuda.device_count() if device.type == "cuda" else 1
+    if (device.index or 0) >= count:
+        raise ValueError(
+            f"--device is {name}, and torch finds {count} here, counted from 0; use --device {device.type}."
+        )
     return device
 
 

@@ -142,7 +142,8 @@ class Config(Values):
     def _check_frozen(self) -> None:
         """What stands behind a frozen wire must stay as it is."""
         encoders = (self.stages[name].encoder for name in self.trained)
-        shared = {encoder if isinstance(encoder, str) else encoder.trains for encoder in encoders}
+        names = {encoder if isinstance(encoder, str) else encoder.trains for encoder in encoders}
+        shared = {name for name in names if name in self.encoders and self.encoders[name].encoder.learns}
         for name, stage in self.stages.items():
             if not is_learned(stage) or name in self.trained:
                 continue

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from spigot.config.experiment import Config, SharedEncoder
 from spigot.corpora.settings import Data, Files
+from spigot.encoders import ENCODERS, BiLSTMSettings
 from spigot.interface import ESTIMATORS
 from spigot.stages.stage import STAGES
 from spigot.wires.estimators import settings_class
@@ -30,12 +31,14 @@ def settings(tables: Mapping[str, Any]) -> Iterator[str]:
             yield from _fields(Files, f"data.{name}.")
     for name in _names(tables.get("encoders")):
         yield from _values(SharedEncoder(), f"encoders.{name}.")
+        yield from _others(tables["encoders"][name], f"encoders.{name}.")
     for name in _names(tables.get("stages")):
         yield f"training.{name}_from"
         table = tables["stages"][name]
         model = table.get("model") or table.get("annotation") if isinstance(table, Mapping) else None
         if isinstance(model, str) and model in STAGES:
             yield from _values(STAGES[model].Settings(annotation=str(table["annotation"])), f"{name}.")
+            yield from _others(table, f"{name}.")
     yield from dict.fromkeys(
         f"estimator.{field}" for name in ESTIMATORS for field in settings_class(name).model_fields if field != "name"
     )
@@ -64,6 +67,16 @@ def suggestion(name: str, tables: Mapping[str, Any], before: str = "") -> str:
     if not close:
         return f"; the groups of settings are {', '.join(full for full in known if '.' not in full)}."
     return f"; did you mean {' or '.join(before + full for full in close[:3])}?"
+
+
+def _others(table: Any, above: str) -> Iterator[str]:
+    """The options of an encoder that is not the usual one."""
+    encoder = table.get("encoder") if isinstance(table, Mapping) else None
+    kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
+    if isinstance(kind, str) and kind in ENCODERS:
+        usual = BiLSTMSettings.model_fields
+        names = (name for name in _fields(ENCODERS[kind].Settings, "") if name.partition(".")[0] not in usual)
+        yield from (f"{above}encoder.{name}" for name in names)
 
 
 def _names(table: Any) -> Iterator[str]:

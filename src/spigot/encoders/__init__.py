@@ -11,6 +11,7 @@ from spigot.encoders.encoder import (
     encoder_settings,
     make_encoder,
 )
+from spigot.encoders.transformer import TransformerEncoder, TransformerSettings
 
 __all__ = [
     "ENCODERS",
@@ -22,6 +23,8 @@ __all__ = [
     "BranchSettings",
     "EncoderSettings",
     "Precision",
+    "TransformerEncoder",
+    "TransformerSettings",
     "encoder_settings",
     "make_encoder",
 ]

@@ -1,6 +1,7 @@
 """A BiLSTM of one's own over what another encoder makes of words."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, final
 
 from jaxtyping import Float
@@ -105,6 +106,7 @@ class BranchEncoder(AbstractEncoder):
         vocab: Vocab,
         vectors: Float[Tensor, "words d"] | None,
         others: Mapping[str, AbstractEncoder],
+        run: Path | None = None,
     ) -> "BranchEncoder":
         """The encoder on its trunk."""
         if settings.of not in others:

@@ -1,7 +1,8 @@
 """What an encoder is: tokens in, states out. A stage has one of its own, or shares one with others."""
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from spigot.batches.batch import Batch
 from spigot.data.vocab import Vocab
 from spigot.registry import Registry
-from spigot.values import Values
+from spigot.values import USUAL_KIND, Optimiser, Values
 
 Precision = Literal["float32", "bfloat16", "int16"]
 """What encoders compute in: `int16` is for reading, and is single precision where anything is learned. What comes
@@ -41,6 +42,11 @@ class EncoderSettings(Values):
         """The shared encoder that learns with this one, as it is built on it; empty if there is none."""
         return ""
 
+    @property
+    def learns(self) -> bool:
+        """Whether training changes such an encoder."""
+        return True
+
 
 def encoder_settings(table: Any) -> EncoderSettings:
     """The settings of an encoder from a table; a BiLSTM unless it says otherwise.
@@ -54,7 +60,7 @@ def encoder_settings(table: Any) -> EncoderSettings:
         return table
     if not isinstance(table, Mapping):
         raise ValueError(f"an encoder is a table with its kind and options, not {table!r}")
-    return ENCODERS.find(table.get("kind", "bilstm")).Settings.model_validate(table)
+    return ENCODERS.find(table.get("kind", USUAL_KIND)).Settings.model_validate(table)
 
 
 AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(encoder_settings)]
@@ -109,6 +115,7 @@ class AbstractEncoder(nn.Module, abc.ABC):
         vocab: Vocab,
         vectors: Float[Tensor, "words d"] | None,
         others: Mapping[str, "AbstractEncoder"],
+        run: Path | None = None,
     ) -> "AbstractEncoder":
         """The encoder that settings describe.
 
@@ -117,8 +124,9 @@ class AbstractEncoder(nn.Module, abc.ABC):
             vocab: The indices.
             vectors: Pretrained word vectors in the vocabulary's order.
             others: The shared encoders of the system, for one that builds on them.
+            run: The folder of a training that it is part of, if its parameters are about to be read.
         """
-        return cls(settings, vocab, vectors)
+        return cls(settings, vocab, vectors) if run is None else cls.restored(settings, vocab, run)
 
     def states(self, batch: Batch, *, noisy: bool = True) -> Float[Tensor, "batch n d"]:
         """What `forward` gives, in its precision, and then in that of its parameters again.
@@ -130,14 +138,24 @@ class AbstractEncoder(nn.Module, abc.ABC):
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
         noisy = noisy and self.is_noisy and batch.seeds is not None
+        return self.once(batch, noisy, lambda: self._computed(batch, noisy))
+
+    def once(self, batch: Batch, what: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+        """Something that is made of a batch, computed once if the batch keeps it.
+
+        Args:
+            batch: The sentences.
+            what: A name for it.
+            compute: How it is made.
+        """
         if batch.kept is None:
-            return self._computed(batch, noisy)
+            return compute()
         learning = torch.is_grad_enabled()
-        if not learning and (self, noisy, True) in batch.kept:
-            return batch.kept[self, noisy, True].detach()
-        if (self, noisy, learning) not in batch.kept:
-            batch.kept[self, noisy, learning] = self._computed(batch, noisy)
-        return batch.kept[self, noisy, learning]
+        if not learning and (self, what, True) in batch.kept:
+            return batch.kept[self, what, True].detach()
+        if (self, what, learning) not in batch.kept:
+            batch.kept[self, what, learning] = compute()
+        return batch.kept[self, what, learning]
 
     def _computed(self, batch: Batch, noisy: bool) -> Float[Tensor, "batch n d"]:
         if self.precision != "bfloat16":
@@ -157,6 +175,24 @@ class AbstractEncoder(nn.Module, abc.ABC):
             batch: The sentences.
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
+
+    def tuned(self) -> "dict[str, tuple[nn.Module, Optimiser]]":
+        """Models inside it that are updated otherwise than the rest, and how, by name; none unless it says so."""
+        return {}
+
+    def save(self, run: Path) -> None:
+        """Write what it needs into a run folder, apart from parameters; nothing unless it says so."""
+
+    @classmethod
+    def restored(cls, settings: Any, vocab: Vocab, run: Path) -> "AbstractEncoder":
+        """One like that which `save` wrote the files of, before its parameters are read.
+
+        Args:
+            settings: Its options.
+            vocab: The indices.
+            run: The run folder.
+        """
+        return cls(settings, vocab)
 
     def branch(self) -> nn.Module:
         """A second reader of the same embeddings, of the same kind and size, with parameters of its own.
@@ -198,14 +234,16 @@ def make_encoder(
     settings: EncoderSettings,
     vocab: Vocab,
     vectors: Float[Tensor, "words d"] | None = None,
+    run: Path | None = None,
     others: Mapping[str, AbstractEncoder] | None = None,
 ) -> AbstractEncoder:
     """The encoder that a table describes, with fresh parameters.
 
     Args:
-        settings: The table.
+        settings: Which, and its options.
         vocab: The indices.
         vectors: Pretrained word vectors in the vocabulary's order.
+        run: The folder of a training that it is part of, if there is one: its parameters are about to be read.
         others: The shared encoders of the system.
 
     Example:
@@ -214,4 +252,4 @@ def make_encoder(
         >>> make_encoder(encoder_settings({"hidden": 8}), Vocab.of([Sentence(("Rain",))])).outputs
         16
     """
-    return ENCODERS.find(settings.kind).built(settings, vocab, vectors, others or {})
+    return ENCODERS.find(settings.kind).built(settings, vocab, vectors, others or {}, run)

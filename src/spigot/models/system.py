@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -15,11 +16,11 @@ from spigot.config import Config, stage_class
 from spigot.data.vocab import Vocab
 from spigot.encoders import AbstractEncoder, Precision, make_encoder
 from spigot.interface import AbstractEstimator
+from spigot.models.parts import Part, owner_of, with_tuned
 from spigot.nn.encoder import BiLSTM
 from spigot.stages.constraints import Constraints, Infeasible
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
 from spigot.types import Mask, Parts, Values
-from spigot.values import Optimiser
 from spigot.wires import build_estimator
 
 
@@ -112,6 +113,7 @@ class System(nn.Module):
         vocab: The indices.
         annotations: What each stage predicts.
         vectors: Pretrained word vectors in the vocabulary's order.
+        run: The folder of its training, where its parameters are about to be read from one.
 
     Attributes:
         stages: The stages by name, in order.
@@ -141,15 +143,16 @@ class System(nn.Module):
         vocab: Vocab,
         annotations: Mapping[str, AbstractAnnotation],
         vectors: Float[Tensor, "words d"] | None = None,
+        run: Path | None = None,
     ) -> None:
         super().__init__()
         self.config = config
         self.annotations = dict(annotations)
-        shared = {name: make_encoder(settings.encoder, vocab, vectors) for name, settings in config.encoders.items()}
+        shared = {name: make_encoder(one.encoder, vocab, vectors, run) for name, one in config.encoders.items()}
         self._encoders, self._stages = nn.ModuleDict(shared), nn.ModuleDict()
         self.wires: dict[str, tuple[Wire, ...]] = {}
         for name, settings in config.stages.items():
-            around = Surroundings(vocab, vectors, self.encoders, self.stages)
+            around = Surroundings(vocab, vectors, self.encoders, self.stages, run)
             self._stages[name] = stage_class(settings)(name, settings, annotations[name], around)
             self.wires[name] = tuple(
                 Wire(
@@ -164,6 +167,8 @@ class System(nn.Module):
         for wire in self.all_wires():
             if self._keeper(wire) == wire:
                 self._layers[wire.name] = spigot.Argmax(self.stages[wire.source].structure, wire.estimator)
+
+        self._tuned = [name for name in self.parts() if owner_of(name) != name]
 
     @property
     def stages(self) -> dict[str, AbstractStage]:
@@ -226,8 +231,8 @@ class System(nn.Module):
         same = (other for other in self.all_wires() if (other.source, other.estimator) == (wire.source, wire.estimator))
         return next(same)
 
-    def parts(self) -> "dict[str, Part]":
-        """Whatever has an optimiser of its own, by name: stages, their helpers, shared encoders."""
+    def parts(self) -> dict[str, Part]:
+        """Whatever has an optimiser of its own, by name: stages, their helpers, shared encoders, what those tune."""
         found: dict[str, Part] = {}
         for name, stage in self.stages.items():
             if not stage.learns:
@@ -238,16 +243,15 @@ class System(nn.Module):
                 found[f"{name}.{helper}"] = Part(inner.model, inner.optimiser)
         for name, encoder in self.encoders.items():
             found[f"encoders.{name}"] = Part(encoder, self.config.encoders[name].optimiser)
-        return found
+        return with_tuned(found)
 
     def updated(self, task: str) -> list[str]:
         """The parts that a step on a task updates: its stage, those that gradients come back to, their encoders."""
-        if "." in task:
-            return [task]
-        leaders = [task, *self.config.companions(task)]
-        stages = list(dict.fromkeys(name for leader in leaders for name in self.config.reached(leader)))
-        shared = dict.fromkeys(self.stages[name].trained_encoder for name in stages)
-        return [*stages, *(f"encoders.{name}" for name in shared if name)]
+        leaders = [] if "." in task else [task, *self.config.companions(task)]
+        stages = list(dict.fromkeys(name for leader in leaders for name in self.config.reached(leader))) or [task]
+        shared = dict.fromkeys(self.stages[name].trained_encoder for name in stages if name in self.stages)
+        owners = [*stages, *(f"encoders.{name}" for name in shared if name)]
+        return [*owners, *(name for name in self._tuned if owner_of(name) in owners)]
 
     def loss(
         self,
@@ -385,17 +389,3 @@ class System(nn.Module):
                 reading.watched[wire] = reading.passed[key]
             read.append(reading.passed[key].z)
         return read
-
-
-class Part(NamedTuple):
-    """Something with an optimiser of its own.
-
-    Attributes:
-        model: Whose parameters are updated.
-        optimiser: How.
-        without: Models inside it that have an optimiser of their own.
-    """
-
-    model: nn.Module
-    optimiser: Optimiser
-    without: tuple[nn.Module, ...] = ()

@@ -119,7 +119,7 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         width = self.width + (self.encoder.outputs if settings.own else 0)
         self.tasks = nn.ModuleList(GraphTask(settings, graphs, around.vocab, width) for graphs in annotation.tasks)
         learned = number if self.helper_epochs(settings) else 0
-        self.pruners = nn.ModuleList(ArcPruner(settings.pruning, around.vocab) for _ in range(learned))
+        self.pruners = nn.ModuleList(ArcPruner(settings.pruning, around.vocab, around.run) for _ in range(learned))
         self.structure = _structure(annotation, settings)
         self.groups = _groups(self.structure.labelled)
         several = bool(self.structure.arcs)

@@ -102,7 +102,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         else:
             self.pairs = Biaffine(self.width, settings.mlp, dropout=settings.dropout)
             self.labels = Biaffine(self.width, settings.label_mlp, roles, dropout=settings.dropout, stream=1)
-        self.pruner = ArcPruner(settings.pruning, around.vocab) if self.helper_epochs(settings) else None
+        self.pruner = ArcPruner(settings.pruning, around.vocab, around.run) if self.helper_epochs(settings) else None
 
     @classmethod
     def refusal(cls, settings: GraphSettings, estimator: EstimatorSettings) -> str:

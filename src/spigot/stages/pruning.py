@@ -1,6 +1,7 @@
 """Which arcs and labels of a graph are worth scoring: what training has seen, and a small parser's judgement."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import torch
@@ -127,10 +128,10 @@ class ArcPruner(nn.Module):
         (torch.Size([1, 3, 3]), torch.Size([1]))
     """
 
-    def __init__(self, settings: Pruning, vocab: Vocab) -> None:
+    def __init__(self, settings: Pruning, vocab: Vocab, run: Path | None = None) -> None:
         super().__init__()
         self.settings = settings
-        self.encoder = make_encoder(settings.encoder, vocab)
+        self.encoder = make_encoder(settings.encoder, vocab, run=run)
         self.predicates = WordScorer(self.encoder.outputs, settings.mlp)
         self.arcs = PairScorer(self.encoder.outputs, settings.mlp, distance=True)
 

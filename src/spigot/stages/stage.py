@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic
 
 from jaxtyping import Bool, Float
@@ -104,6 +105,7 @@ class Surroundings:
         vectors: Pretrained word vectors in the vocabulary's order.
         encoders: The encoders that stages share.
         stages: The stages before it.
+        run: The folder of the training that it is part of, where its parameters are about to be read from one.
 
     Example:
         >>> Surroundings(Vocab.of([Sentence(("Rain", "fell"))])).encoders
@@ -114,6 +116,7 @@ class Surroundings:
     vectors: Float[Tensor, "words d"] | None = None
     encoders: Mapping[str, AbstractEncoder] = field(default_factory=dict)
     stages: "Mapping[str, AbstractStage]" = field(default_factory=dict)
+    run: Path | None = None
 
 
 class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structure]):
@@ -170,7 +173,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         self._others: tuple[Mapping[str, AbstractEncoder], Mapping[str, AbstractStage]] = around.encoders, around.stages
         self._own = None if isinstance(settings.encoder, str) else settings.encoder
         if self._own is not None:
-            self.own_encoder = make_encoder(self._own, around.vocab, around.vectors, around.encoders)
+            self.own_encoder = make_encoder(self._own, around.vocab, around.vectors, around.run, around.encoders)
         width, readers = self.encoder.outputs, []
         for wire in settings.reads:
             reader = READERS.find(wire.reader.name)(wire.reader, width, settings.mlp, self._source(wire))

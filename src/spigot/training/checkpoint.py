@@ -21,7 +21,7 @@ from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab
-from spigot.encoders import Precision
+from spigot.encoders import AbstractEncoder, Precision
 from spigot.models.parser import Parser
 from spigot.models.system import System
 
@@ -100,7 +100,7 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
         raise ValueError(f"{folder / VOCAB} is damaged ({brief(error)}); restore it or train again.") from None
     home = run_folder(names["base"]) if "base" in names else folder
     tagger = Tagger.load(home / TAGGER) if config.data.tags == "predicted" else None
-    return Parser(config, vocab, System(config, vocab, annotations), tagger)
+    return Parser(config, vocab, System(config, vocab, annotations, run=folder), tagger)
 
 
 def read_names(folder: Path) -> dict[str, Any]:
@@ -150,6 +150,9 @@ def save_start(folder: Path, parser: Parser) -> None:
     write_text(folder / VOCAB, json.dumps(names, ensure_ascii=False))
     if parser.tagger is not None:
         parser.tagger.save(folder / TAGGER)
+    for module in parser.model.modules():
+        if isinstance(module, AbstractEncoder):
+            module.save(folder)
     write_config(folder / CONFIG, parser.config)
 
 

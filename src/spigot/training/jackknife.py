@@ -143,9 +143,9 @@ class Jackknife:
 
     def _parameters(self, stage: str) -> dict[str, torch.nn.Parameter]:
         """What belongs to a stage alone: its helpers have learned before."""
-        part = self._parser.model.parts()[stage]
-        others = {parameter for helper in part.without for parameter in helper.parameters()}
-        return {name: parameter for name, parameter in part.model.named_parameters() if parameter not in others}
+        model = self._parser.model.stages[stage]
+        others = {parameter for helper in model.helpers().values() for parameter in helper.model.parameters()}
+        return {name: p for name, p in model.named_parameters() if p.requires_grad and p not in others}
 
     @torch.no_grad()
     def _put(self, stage: str, values: Mapping[str, Tensor]) -> None:

@@ -13,6 +13,7 @@ from spigot.batches import Annotations, Encoded, bucketed, collate, task_order
 from spigot.corpora.corpus import Corpus
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
+from spigot.models.parts import owner_of
 from spigot.training.development import Development
 from spigot.training.distributed import mean_memory, share, total
 from spigot.training.jackknife import Jackknife
@@ -131,7 +132,8 @@ class Trainer:
             phase = self.phases[self.progress.phase]
             if phase.fold is not None and self.progress.epoch == self.progress.step == 0:
                 self.jackknife.begin(phase.tasks[0])
-                self.optimisers[phase.tasks[0]] = ModelOptimiser(*self.parser.model.parts()[phase.tasks[0]])
+                parts = self.parser.model.parts()
+                self.optimisers |= {k: ModelOptimiser(*parts[k]) for k in self.parser.model.updated(phase.tasks[0])}
             while self.progress.epoch < phase.epochs and not self._patience_is_over(phase):
                 yield from self._epoch(phase)
             if phase.judge is not None and self.best and phase is not self.phases[-1]:
@@ -182,6 +184,7 @@ class Trainer:
 
     def _epochs_before(self, name: str, phase: Phase) -> int:
         """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
+        name = owner_of(name)
         if name.startswith("encoders."):  # as long as a stage that it belongs to
             stages = self.parser.model.stages.items()
             users = [stage for stage, model in stages if f"encoders.{model.trained_encoder}" == name]

@@ -1,4 +1,4 @@
-"""Adam for one model: dense and sparse parameters, clipping, annealing, and a state that can be saved."""
+"""Adam for one model: dense and sparse parameters, clipping, warm-up, annealing, and a state that can be saved."""
 
 import math
 from collections.abc import Sequence
@@ -9,6 +9,9 @@ from torch import Tensor, nn
 from spigot.training.distributed import sum_gradients
 from spigot.values import Optimiser
 
+_TAKEN = "|taken"
+"""What the number of updates is called in a saved state, where no parameter can be called so."""
+
 
 class ModelOptimiser:
     """Updates one model from summed gradients.
@@ -18,7 +21,7 @@ class ModelOptimiser:
 
     Args:
         model: Whose parameters to update.
-        settings: Learning rate, clipping, annealing.
+        settings: Learning rate, clipping, warm-up, annealing.
         without: Models inside it that have an optimiser of their own.
 
     Example:
@@ -34,7 +37,9 @@ class ModelOptimiser:
         self.settings = settings
         others = {parameter for part in without for parameter in part.parameters()}
         tables = {part.weight for part in model.modules() if isinstance(part, nn.Embedding) and part.sparse}
-        self.parameters = {name: p for name, p in model.named_parameters() if p not in others}
+        self.parameters = {
+            name: p for name, p in model.named_parameters() if p.requires_grad and p not in others
+        }  # those that are frozen have no gradient, ever
         dense = [p for p in self.parameters.values() if p not in tables]
         sparse = [p for p in self.parameters.values() if p in tables]
         betas = (settings.beta1, settings.beta2)
@@ -42,15 +47,24 @@ class ModelOptimiser:
         rate = settings.learning_rate
         self._dense = torch.optim.AdamW([{"params": dense}], rate, betas, weight_decay=0.0, fused=bool(dense))
         self._sparse = torch.optim.SparseAdam([{"params": sparse}], rate, betas)
+        self._rate, self._taken = rate, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Set the learning rate that epoch (from 0) is trained with."""
         halvings = epoch // self.settings.anneal_every if self.settings.anneal_every else 0
-        rate = self.settings.learning_rate * self.settings.anneal_by**halvings
+        self._rate = self.settings.learning_rate * self.settings.anneal_by**halvings
+        self._use(self._rate)
+
+    def _use(self, rate: float) -> None:
         for group in self._dense.param_groups:
             group["lr"], group["weight_decay"] = rate, self.settings.weight_decay / rate
         for group in self._sparse.param_groups:
             group["lr"] = rate
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of the last update, or of the epoch before its first."""
+        return self._dense.param_groups[0]["lr"]
 
     def zero_grad(self) -> None:
         """Forget the gradients of the last step."""
@@ -77,13 +91,16 @@ class ModelOptimiser:
         if norm > self.settings.max_norm:
             for value in values:
                 value.mul_(self.settings.max_norm / norm)
+        self._taken += 1
+        if self.settings.warm_up:
+            self._use(self._rate * min(1.0, self._taken / self.settings.warm_up))
         self._dense.step()
         self._sparse.step()
         return norm
 
     def state(self) -> dict[str, Tensor]:
         """Everything a resumed training needs, by name."""
-        state = {}
+        state = {_TAKEN: torch.tensor(self._taken)} if self.settings.warm_up else {}
         for name, parameter in self.parameters.items():
             for key, value in {**self._dense.state, **self._sparse.state}.get(parameter, {}).items():
                 state[f"{name}|{key}"] = torch.as_tensor(value)
@@ -93,6 +110,9 @@ class ModelOptimiser:
         """Continue from what `state` gave."""
         sparse = {p for group in self._sparse.param_groups for p in group["params"]}
         for full, value in state.items():
+            if full == _TAKEN:
+                self._taken = int(value)
+                continue
             name, _, key = full.rpartition("|")
             parameter = self.parameters[name]
             if parameter in sparse:
