@@ -135,9 +135,9 @@ def documents(span: Span, manner: Manner) -> Iterator[Document]:
         >>> file = Path(tempfile.mkdtemp()) / "two.jsonl"
         >>> _ = file.write_text('{"id": "a", "text": "It rained."}\\n{"txt": "Why?"}\\n')
         >>> for document in documents(Span("two.jsonl", "jsonl"), Manner(folder=str(file.parent))):
-        ...     print(document.id, list(document.pieces), document.reason)
+        ...     print(document.id, document.reason or list(document.pieces))
         a ['It rained.']
-        two.jsonl:2 [] no field 'text'; it has 'txt'. Name the one with the text by --text-field.
+        two.jsonl:2 no field 'text'; it has 'txt'. Name the one with the text by --text-field.
     """
     if span.reason:
         yield Document(span.name, reason=span.reason)

@@ -16,13 +16,12 @@ from spigot.scale.sources import Damaged, Kind, Source, opened, opened_parquet
 _BLOCK = 1 << 20
 _REACH = 1 << 16  # bytes that a blank line may have
 _MOST = 64  # pieces of a compressed file: each is unpacked up to its end
-# A blank line that white space of no kind follows, be it that of another script: what is before it is whole.
-_PARAGRAPH = re.compile(
-    rb"\n[ \t\r]*\n\s*(?=[!-~\xc3-\xd7\xd9-\xe0\xe4-\xee\xf0-\xf4]|\xd8[^\x9c]|\xe1[^\x9a]|\xe2[^\x80\x81]"
-    rb"|\xe3[^\x80]|\xef[^\xbb])"
+_LINE, _PARAGRAPH, _BLOCK_END = re.compile(rb"\n"), re.compile(rb"\n[ \t\r]*\n"), re.compile(rb"\n\r?\n")
+_SPACE = re.compile(rb"\s*")
+# The first byte of a character that is white space in no script: what is before it is whole, with all that follows it.
+_SEEN = re.compile(
+    rb"[!-~\xc3-\xd7\xd9-\xe0\xe4-\xee\xf0-\xf4]|\xd8[^\x9c]|\xe1[^\x9a]|\xe2[^\x80\x81]|\xe3[^\x80]|\xef[^\xbb]"
 )
-_LINE = re.compile(rb"\n")
-_BLOCK_END = re.compile(rb"\n\r?\n(?=[^\r\n])")
 _NEWDOC = re.compile(rb"^#[ \t]*newdoc[ \t]+id[ \t]*=[ \t]*(.*?)[ \t]*\r?$", re.MULTILINE)
 
 
@@ -145,11 +144,11 @@ def _cuts(source: Source, size: int, lines: bool, errors: Errors, folder: str) -
         while block := stream.read(_BLOCK):
             pending += block
             while (target := span.start + size - base) < len(pending):
-                match = where.search(pending, max(0, target))
-                if match is None or match.end() == len(pending):
+                place = _place(where, pending, max(0, target), text=source.kind == "text")
+                if place is None:
                     break
-                count(pending[: match.end()])
-                pending = pending[match.end() :]
+                count(pending[:place])
+                pending = pending[place:]
                 yield replace(span, stop=base, weight=base - span.start)
                 span = replace(span, start=base, character=characters, line=number, document=document)
             # What no cut can be in any more. In CoNLL-U whole lines, so that no name of a document is cut in two.
@@ -161,6 +160,17 @@ def _cuts(source: Source, size: int, lines: bool, errors: Errors, folder: str) -
     count(pending)
     decoder.close()
     yield replace(span, weight=base - span.start)
+
+
+def _place(where: re.Pattern[bytes], some: bytes, start: int, *, text: bool) -> int | None:
+    """The first place to cut from some place on; `None` if there is none yet."""
+    while (match := where.search(some, start)) is not None:
+        start = _SPACE.match(some, match.end()).end() if text else match.end()  # pyright: ignore[reportOptionalMemberAccess]
+        if _SEEN.match(some, start) if text else start < len(some):
+            return start
+        if start == len(some):
+            return None
+    return None
 
 
 class _Uncounted:
