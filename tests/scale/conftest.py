@@ -13,7 +13,7 @@ from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.models import fresh
 from spigot.scale import corpus
 from spigot.scale.processes import answered
-from spigot.scale.team import Lost
+from spigot.scale.team import Failure, Lost
 from spigot.scale.worker import Order, Worker
 from spigot.training import checkpoint
 
@@ -83,8 +83,11 @@ class HereHand:
         if task is None:
             return None
         self.team.given += 1
-        if self.team.accident is not None:
-            self.team.accident(self.team.given, task)
+        try:
+            if self.team.accident is not None:
+                self.team.accident(self.team.given, task)
+        except OSError as error:
+            return Failure(str(error))
         return answered(self.worker, task)
 
     def dismiss(self) -> None:
