@@ -17,7 +17,7 @@ from spigot.scale.worker import Order, Worker
 from spigot.training import checkpoint
 from tests.scale.conftest import TEXTS, Here, save_model
 
-SMALL = 60  # bytes, so that every document is a piece
+SMALL = 20  # bytes, so that every document is a piece
 
 
 def shards(out: Path, ending: str = ".jsonl") -> list[Path]:
@@ -159,13 +159,13 @@ def test_another_command_is_refused(model: Path, docs: Path, tmp_path: Path, her
     with pytest.raises(ValueError, match=r"docs\.jsonl has changed since"):
         parse_corpus(model, [docs], out)
     with pytest.raises(ValueError, match=r"has other files in it, .* choose an --out of its own"):
-        parse_corpus(model, [docs], tmp_path)
+        parse_corpus(model, [docs], different)
     with (out / ".lock").open("ab") as file:
         assert lock(file)
         with pytest.raises(ValueError, match="another process is writing to"):
             parse_corpus(model, [docs], out)
     with pytest.raises(ValueError, match="where the answers go"):
-        parse_corpus(model, [out], out)
+        parse_corpus(model, [out / "part-0000000.jsonl"], out)
 
 
 def test_a_journal_that_was_cut_short_and_a_shard_that_is_gone(
