@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning", "ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-PAIRS = 30
+PAIRS = 15
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +35,19 @@ def nodes() -> Iterator[tuple[Any, Any]]:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_health_check_period_ms", "500")
         patch.setenv("RAY_health_check_failure_threshold", "20")
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-        cluster.add_node(num_cpus=1)
-        second = cluster.add_node(num_cpus=1)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        for trial in range(3):  # Ray gives itself half a minute, and a busy machine may take longer
+            cluster = Cluster()
+            try:
+                cluster.add_node(num_cpus=0, include_dashboard=False)
+                cluster.add_node(num_cpus=1)
+                second = cluster.add_node(num_cpus=1)
+                ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+                break
+            except Exception as error:
+                ray.shutdown()
+                cluster.shutdown()
+                if trial == 2:
+                    pytest.skip(f"Ray does not start on this machine: {error}")
         yield cluster, second
         ray.shutdown()
         cluster.shutdown()
@@ -91,6 +100,10 @@ def actor_pids() -> list[int]:
     return found
 
 
+def test_a_worker_is_killed(nodes: Any, model: Path, many: Path, tmp_path: Path) -> None:
+    parsed(model, many, tmp_path / "out", lambda: os.kill(actor_pids()[0], signal.SIGKILL))
+
+
 def test_a_data_set_of_documents(nodes: Any, model: Path) -> None:
     rows = [{"id": name, "text": text} for name, text in TEXTS.items()] + [{"id": "bad", "text": None}]
     found = parse(ray.data.from_items(rows), model, workers=1, batch=2).take_all()
@@ -100,10 +113,6 @@ def test_a_data_set_of_documents(nodes: Any, model: Path) -> None:
     assert [(row["document"], row["error"]) for row in found if row["error"]] == [
         ("bad", "the column 'text' is NoneType, not text.")
     ]
-
-
-def test_a_worker_is_killed(nodes: Any, model: Path, many: Path, tmp_path: Path) -> None:
-    parsed(model, many, tmp_path / "out", lambda: os.kill(actor_pids()[0], signal.SIGKILL))
 
 
 def test_a_node_is_lost(nodes: Any, model: Path, many: Path, tmp_path: Path) -> None:
