@@ -33,6 +33,7 @@ def nodes() -> Iterator[tuple[Any, Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_health_check_period_ms", "500")
         patch.setenv("RAY_health_check_failure_threshold", "20")
         for trial in range(3):  # Ray gives itself half a minute, and a busy machine may take longer

@@ -165,9 +165,9 @@ def renderer(look: Look, parser: "Parser") -> Callable[[Placed, Sentence, bool],
 
 
 def _with_place(placed: Placed, answer: Sentence) -> Sentence:
-    answer = replace(answer, source=None).put("document", placed.document)
     starts = starts_of(placed)
-    return answer if starts is None else answer.put("start", placed.start).put("starts", starts)
+    place = {"document": placed.document, **({} if starts is None else {"start": placed.start, "starts": starts})}
+    return replace(answer, source=None, annotations={**answer.annotations, **place})
 
 
 def _with_comments(placed: Placed, answer: Sentence) -> Sentence:
