@@ -146,15 +146,16 @@ def test_another_command_is_refused(model: Path, docs: Path, tmp_path: Path, her
     other.write_text("It rained.", encoding="utf-8")
     parse_corpus(model, [docs], out)
     different = save_model(tmp_path / "model", 1)
-    for words, said in (
-        ((different, [docs], out), "the model is another"),
-        ((model, [docs, other], out), "other.txt was not among the inputs"),
-        ((model, [other], out), "other.txt was not among the inputs"),
-        ((model, [docs], out, Options(tokenised=True)), "tokenised was off and is on"),
-        ((model, [docs], out, Options(to="sdp")), "to was jsonl and is sdp"),
+    plain = Options()
+    for run, inputs, options, said in (
+        (different, [docs], plain, "the model is another"),
+        (model, [docs, other], plain, "other.txt was not among the inputs"),
+        (model, [other], plain, "other.txt was not among the inputs"),
+        (model, [docs], Options(tokenised=True), "tokenised was off and is on"),
+        (model, [docs], Options(to="sdp"), "to was jsonl and is sdp"),
     ):
         with pytest.raises(ValueError, match=rf"has the answers to another command: .*{said}; give that command"):
-            parse_corpus(*words)
+            parse_corpus(run, inputs, out, options)
     docs.write_text('{"text": "It rained."}', encoding="utf-8")
     with pytest.raises(ValueError, match=r"docs\.jsonl has changed since"):
         parse_corpus(model, [docs], out)

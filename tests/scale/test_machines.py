@@ -29,29 +29,34 @@ PAIRS = 15
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[tuple[Any, Any]]:
     """A cluster of a head without room for workers, and two nodes with room for one each; and the second of these."""
-    from ray.cluster_utils import Cluster
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")
         patch.setenv("RAY_health_check_period_ms", "500")
         patch.setenv("RAY_health_check_failure_threshold", "20")
-        for trial in range(3):  # Ray gives itself half a minute, and a busy machine may take longer
-            cluster = Cluster()
-            try:
-                cluster.add_node(num_cpus=0, include_dashboard=False)
-                cluster.add_node(num_cpus=1)
-                second = cluster.add_node(num_cpus=1)
-                ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-                break
-            except Exception as error:
-                ray.shutdown()
-                cluster.shutdown()
-                if trial == 2:
-                    pytest.skip(f"Ray does not start on this machine: {error}")
-        yield cluster, second
+        started = next((found for found in map(_started, range(3)) if found is not None), None)
+        if started is None:
+            pytest.skip("Ray does not start on this machine")
+        yield started
+        ray.shutdown()
+        started[0].shutdown()
+
+
+def _started(trial: int) -> tuple[Any, Any] | None:
+    """Ray gives itself half a minute, and a busy machine may take longer."""
+    from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]  # an extra
+
+    cluster = Cluster()
+    try:
+        cluster.add_node(num_cpus=0, include_dashboard=False)
+        cluster.add_node(num_cpus=1)
+        second = cluster.add_node(num_cpus=1)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    except Exception:
         ray.shutdown()
         cluster.shutdown()
+        return None
+    return cluster, second
 
 
 @pytest.fixture
