@@ -228,6 +228,7 @@ PACKAGES = (
     "encoders",
     "evaluation",
     "models",
+    "scale",
     "stages",
     "training",
     "wires",

@@ -17,10 +17,11 @@ import pytest
 from spigot.experiments import cluster
 from spigot.experiments.children import Children
 from spigot.experiments.cluster import ray_workers
-from spigot.experiments.processes import LocalProcess, is_locked, lock
+from spigot.experiments.processes import LocalProcess, is_locked
 from spigot.experiments.study.file import make_study
 from spigot.experiments.study.plan import Planner
 from spigot.experiments.study.runner import run_study
+from spigot.locks import lock
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'torch-spigot[ray]'"

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from spigot.experiments import processes
-from spigot.experiments.processes import LocalProcess, is_locked, lock
+from spigot import locks
+from spigot.experiments.processes import LocalProcess, is_locked
+from spigot.locks import lock
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="locks and signals are those of POSIX")
 
@@ -35,7 +36,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def flock(file, operation):
         raise OSError(38, "Function not implemented")
 
-    assert processes.fcntl is not None
-    monkeypatch.setattr(processes.fcntl, "flock", flock)
+    assert locks.fcntl is not None
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
     with (tmp_path / "one.log").open("ab") as file, pytest.raises(ValueError, match=r"one\.log cannot be locked"):
         lock(file)

@@ -14,6 +14,7 @@ from spigot.cli.answers import Enhanced
 from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device, use_threads
 from spigot.cli.graph_files import graph_fields, graph_targets
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
+from spigot.cli.parse_scale import Corpus, parse_folder
 from spigot.data.formats import FORMATS, guess
 from spigot.data.formats.files import require, written
 from spigot.data.sentence import Sentence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from spigot.annotations import AbstractAnnotation
     from spigot.models.parser import Parser
 
-Style: TypeAlias = Literal["conllu", "sdp", "jsonl", "text"]
+Style: TypeAlias = Literal["conllu", "sdp", "jsonl", "text", "parquet"]
 _PLACES: dict[str, tuple[str, ...] | None] = {
     "conllu": ("heads", "tags", "upos"),
     "sdp": ("graph",),
@@ -48,6 +49,7 @@ def parse(
     threads: int | None = None,
     device: Device = "cpu",
     precision: Precision = "float32",
+    corpus: Annotated[Corpus | None, cyclopts.Parameter(name="*")] = None,
 ) -> None:
     """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
 
@@ -59,16 +61,19 @@ def parse(
     everything; CoNLL-U has the tree, the text and its white space, and with --graph the graph in the enhanced column;
     SDP has the graph.
 
+    A corpus of many files (text, JSON lines, CoNLL-U, parquet), folders and URLs is parsed into a folder of shards by
+    many workers, here or on a Ray cluster: see --on.
+
     Parameters
     ----------
     words
         First the model: a folder that spigot train made, or the name of one that comes with spigot (see spigot models);
         en if there is none. Then what to read, as UTF-8, gzipped or not; - is standard input, and so is no file at all.
     out
-        Where to write; - is standard output. A file appears when it is complete.
+        Where to write; - is standard output. A file appears when it is complete. A folder gets shards.
     to
-        conllu, sdp, jsonl or text (drawn); by default what the name of OUT stands for, or else text on a terminal and
-        jsonl elsewhere.
+        conllu, sdp, jsonl or text (drawn), and for shards parquet; by default what the name of OUT stands for, or else
+        text on a terminal and jsonl elsewhere.
     graph
         Write the graph to the enhanced column of CoNLL-U.
     field
@@ -86,6 +91,25 @@ def parse(
     from spigot.models.parser import CHUNK
     from spigot.report.page import check_target
     from spigot.training import checkpoint
+
+    corpus = corpus or Corpus()
+    if corpus.is_meant(out, to):
+        named = bool(words) and is_model(words[0])
+        return parse_folder(
+            run_folder(words[0] if named else DEFAULT),
+            words[1:] if named else words,
+            out,
+            corpus,
+            to=to,
+            graph=graph,
+            field=field,
+            lines=one_per_line,
+            tokenised=tokenised,
+            errors=errors,
+            threads=threads,
+            device=device,
+            precision=precision,
+        )
 
     run, files = model_and_files(words)
     sources = files or (STREAM,)

@@ -13,8 +13,9 @@ from types import FrameType, TracebackType
 from typing import IO, Literal, Protocol, TypeAlias
 
 from spigot.corpora.prepared import CACHE_VARIABLE
-from spigot.experiments.processes import Launcher, LocalLauncher, Process, is_locked, lock, signal_name
+from spigot.experiments.processes import Launcher, LocalLauncher, Process, is_locked, signal_name
 from spigot.experiments.study.trials import Trial
+from spigot.locks import lock
 from spigot.training.checkpoint import SCORES
 
 COMMAND = (sys.executable, "-m", "spigot")

@@ -1,12 +1,10 @@
 """Trainings on the machines of a Ray cluster, from the same study file as those of one machine."""
 
-import logging
-import os
 import re
 import secrets
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +14,15 @@ from typing import Any
 from spigot.experiments.children import Children, surroundings
 from spigot.experiments.post import MARK, Post, installed, unfit
 from spigot.experiments.processes import is_locked
+from spigot.ray_cluster import cores as _cores
+from spigot.ray_cluster import join_cluster
+from spigot.ray_cluster import last_line as _last_line
+from spigot.ray_cluster import ray_module as _ray
 from spigot.training.checkpoint import write_text
 
 _NAP = 0.5  # seconds that a worker waits for its training before it listens again
 _ANSWER = 300.0  # seconds that the machines have to say whether they see the folder
 _PATIENCE = 120.0  # seconds that a training whose worker has died may take to save its state
-_OWN_STORE = 10**8  # bytes for what tasks hand on; trainings hand on files
-_ADDRESS = r"ray://[^\s/]+|[^\s/:]+:\d+|\[[^\s/]+\]:\d+|auto"
 # Of the environment, what trainings are told by whoever starts them; the rest belongs to each machine.
 _HANDED_ON = re.compile(r"SPIGOT_\w+|\w+_NUM_THREADS|PYTHONPATH|PYTHONHASHSEED")
 
@@ -48,13 +48,7 @@ def ray_workers(on: str, *, threads: int, command: Sequence[str] | None = None) 
         Traceback (most recent call last):
         ValueError: on is 'slurm'; give 'ray' for this machine, or the address of a Ray cluster: ray://HOST:10001.
     """
-    if on != "ray" and not re.fullmatch(_ADDRESS, on):
-        raise ValueError(
-            f"on is {on!r}; give 'ray' for this machine, or the address of a Ray cluster: ray://HOST:10001."
-        )
-    ray = _ray(on)
-    if not ray.is_initialized():
-        _connect(ray, on)
+    ray = join_cluster(on)
     most = max(_cores(ray).values(), default=0)
     if most < threads:
         raise ValueError(f"threads is {threads}, and no machine of the cluster has more than {most} cores; give fewer.")
@@ -229,43 +223,3 @@ class RayProcess:
         if isinstance(error, _ray().exceptions.RayActorError) and self._started is not None:
             return f"The Ray worker that trained it{there} died."
         return f"Ray could not train it{there}: {_last_line(error)}"
-
-
-def _ray(on: str = "ray") -> ModuleType:
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # who is given no GPU by Ray may still see one
-    try:
-        import ray  # pyright: ignore[reportMissingImports]  # an extra
-        import ray.util.scheduling_strategies  # pyright: ignore[reportMissingImports]  # the same
-
-        if on.startswith("ray://"):
-            import grpc  # noqa: F401 # pyright: ignore[reportMissingImports]  # what Ray's client speaks
-    except ModuleNotFoundError as error:
-        if error.name not in ("ray", "grpc"):
-            raise
-        raise ModuleNotFoundError("--on needs Ray; install it with: pip install 'torch-spigot[ray]'") from None
-    return ray
-
-
-def _connect(ray: ModuleType, on: str) -> None:
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    try:
-        ray.init("auto" if on == "ray" else on, **quiet)
-        return
-    except Exception as error:  # Ray raises many kinds, bare ones among them
-        if on != "ray":
-            raise ConnectionError(f"there is no Ray cluster to join at {on}: {_last_line(error)}") from None
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        ray.init("local", include_dashboard=False, object_store_memory=_OWN_STORE, **quiet)
-    except Exception as error:
-        raise ConnectionError(f"Ray cannot be started on this machine: {_last_line(error)}") from None
-
-
-def _cores(ray: ModuleType) -> Mapping[str, int]:
-    """How many cores each machine of the cluster has, by the name that Ray has for it."""
-    return {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
-
-
-def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{(lines or [type(error).__name__])[-1].rstrip('.')}."

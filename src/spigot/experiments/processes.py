@@ -1,6 +1,6 @@
 """A training as a process. What it says goes to a log, and while it lives that log is locked: two cannot share a run.
 
-Nothing but Python itself is imported here, as every worker of a cluster imports this file.
+Nothing but Python itself is imported here, and a file like it, as every worker of a cluster imports this file.
 """
 
 import signal
@@ -12,10 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol
 
-try:
-    import fcntl
-except ImportError:  # only POSIX can lock a file this way
-    fcntl = None
+from spigot.locks import lock
 
 
 class Process(Protocol):
@@ -177,32 +174,6 @@ def is_locked(path: Path) -> bool:
             return not lock(file)
     except FileNotFoundError:
         return False
-
-
-def lock(file: IO[bytes] | IO[str]) -> bool:
-    """Lock an open file until it is closed, here and by all that inherit it; returns whether it is ours.
-
-    Raises:
-        ValueError: If the file system knows no locks.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryFile() as file:
-        ...     lock(file)
-        True
-    """
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        raise ValueError(
-            f"{file.name} cannot be locked ({error.strerror}), and trainings could get into each other's way; "
-            "choose an --out on another file system."
-        ) from None
-    return True
 
 
 def _locked(log: Path) -> IO[bytes]:

@@ -186,6 +186,8 @@ class Splitter:
             return False
         if not space:  # in the middle of a stretch that was cut
             return False
+        if line_breaks(space) > 1:  # whatever the words are, so that a text can be cut here
+            return True
         forms, spaces = self._forms, self._spaces
         if (
             len(forms) > 1

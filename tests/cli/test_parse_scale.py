@@ -1,0 +1,75 @@
+"""`spigot parse` of a corpus: what the command understands, and that processes may be killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spigot import cli
+from spigot.data.formats import read
+from spigot.scale import read_manifest
+from spigot.training import checkpoint
+
+LINE = "Rain {0} fell on the old house. Nobody knew why?"
+
+
+def _fails(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    assert cli.main(["parse", *map(str, words)]) == 1
+    return capsys.readouterr().err
+
+
+def test_what_makes_no_sense_is_said(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "story.txt"
+    text.write_text("It rained.", encoding="utf-8")
+    out = tmp_path / "out"
+    assert "--to parquet is about a corpus; add --on processes" in _fails(capsys, trained, text, "--to", "parquet")
+    assert "--text-field is about a corpus" in _fails(capsys, trained, text, "--text-field", "body")
+    assert "there are none; give some" in _fails(capsys, trained, "-o", out, "--on", "processes")
+    assert "written to a folder" in _fails(capsys, trained, text, "--on", "processes")
+    assert "shards are parquet" in _fails(capsys, trained, text, "-o", out, "--on", "processes", "--to", "text")
+    assert "give 'ray' for this machine" in _fails(capsys, trained, text, "-o", out, "--on", "slurm")
+    missing = _fails(capsys, trained, "s3:/bucket/x", "-o", out, "--on", "processes", "--workers", "0")
+    assert "workers is 0" in missing
+    assert not out.exists() or not list(out.glob("part-*"))
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_goes_on(trained: Path, tmp_path: Path) -> None:
+    """With all its processes, and then with one of them."""
+    docs, out = tmp_path / "docs.jsonl", tmp_path / "out"
+    lines = [json.dumps({"id": str(k), "text": LINE.format(k)}) for k in range(400)]
+    docs.write_text("\n".join(lines), encoding="utf-8")
+    command = [sys.executable, "-m", "spigot", "parse", str(trained), str(docs), "-o", str(out)]
+    command += ["--on", "processes", "--workers", "2", "--piece", "0.002"]
+
+    def done() -> int:
+        return len((out / "done.jsonl").read_bytes().splitlines()) if (out / "done.jsonl").exists() else 0
+
+    def started(least: int) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        while done() < least and process.poll() is None:
+            time.sleep(0.01)
+        return process
+
+    first = started(2)
+    first.kill()
+    first.wait()
+    assert 2 <= done() < 20
+    second = started(done() + 1)
+    children = Path(f"/proc/{second.pid}/task/{second.pid}/children")
+    for child in children.read_text().split()[-1:] if children.exists() else []:
+        os.kill(int(child), signal.SIGKILL)
+    assert second.wait() == 0
+    manifest = read_manifest(out)
+    assert manifest.complete
+    assert (manifest.counts.documents, manifest.counts.sentences, manifest.counts.errors) == (400, 800, 0)
+    found = [sentence for shard in sorted(out.glob("part-*.jsonl")) for sentence in read(shard)]
+    assert [sentence.get("document") for sentence in found] == [str(k) for k in range(400) for _ in range(2)]
+    parser = checkpoint.load(trained)
+    text = "\n\n".join(LINE.format(k) for k in range(20))
+    assert [sentence.heads for sentence in found[:40]] == [sentence.heads for sentence in parser.parse_text(text)]
