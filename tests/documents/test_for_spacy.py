@@ -90,6 +90,7 @@ def test_classes_stand_at_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_it_asks_for_a_model() -> None:
-    with pytest.raises(ValueError, match="the component 'spigot' needs a model"):
-        spacy.blank("en").add_pipe("spigot")
+def test_without_a_model_it_is_the_english_one() -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spigot")
+    assert [token.dep_ for token in nlp("The poet slept.")] == ["det", "nsubj", "ROOT", "punct"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spigot.bundled import DEFAULT
 from spigot.data.sentence import Graph, Sentence
 from spigot.data.text.conventions import Conventions
 from spigot.data.text.spacing import Spacing
@@ -211,10 +212,8 @@ def _extend() -> None:
     tokens.Span.set_extension("spigot_label", getter=_label, force=True)
 
 
-def _component(nlp: Any, name: str, model: str | None) -> SpacyComponent:
+def _component(nlp: Any, name: str, model: str) -> SpacyComponent:
     """What spaCy calls when a pipeline asks for the component."""
-    if model is None:
-        raise ValueError(f'the component {name!r} needs a model: add_pipe("spigot", config={{"model": "runs/first"}}).')
     _extend()
     return SpacyComponent(model)
 
@@ -226,6 +225,6 @@ def __getattr__(name: str) -> Any:
     language = needed("spacy.language", "the component").Language
     made = ["token.tag", "token.pos", "token.lemma", "token.head", "token.dep", "token.is_sent_start"]
     made += ["doc._.spigot_graph", "doc._.spigot_graphs", "token._.spigot_arguments"]
-    factory = language.factory("spigot", default_config={"model": None}, assigns=made, func=_component)
+    factory = language.factory("spigot", default_config={"model": DEFAULT}, assigns=made, func=_component)
     globals()["factory"] = factory
     return factory
