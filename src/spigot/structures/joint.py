@@ -124,8 +124,9 @@ class JointGraphs(AbstractStructure):
             mask: Parts that exist.
         """
         mask = self._check(scores, mask)
-        refuse_nan(scores, self.layout.existing(mask), 3, "scores")
-        found = _find(scores, mask, **self._how)
+        exists = self.layout.existing(mask)
+        refuse_nan(scores, exists, 3, "scores")
+        found = _find(scores, exists, **self._how)
         batch = scores.shape[:-3]
         real = [torch.from_numpy(values).to(scores) for values in (found.z, found.relaxed, found.value, found.bound)]
         other = (found.integral, found.optimal, found.iterations, found.nodes)
@@ -194,11 +195,13 @@ class JointGraphs(AbstractStructure):
 
 
 def _find(
-    scores: Tensor, mask: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
+    scores: Tensor, exists: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
 ) -> Found:
     flat = scores.detach().cpu().reshape(scores.shape[:-3].numel(), *scores.shape[-3:])
-    exists = layout.existing(mask.cpu().reshape(flat.shape) & ~flat.isneginf())
-    refuse_infinite(flat.isposinf() & exists, 3, "scores")
+    exists = exists.cpu().reshape(flat.shape)
+    if not flat.isfinite().all():
+        exists = layout.existing(exists & ~flat.isneginf())
+        refuse_infinite(flat.isposinf() & exists, 3, "scores")
     terms = Terms(max_iterations=max_iterations, tolerance=1e-3)
     return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], terms)
 
