@@ -18,9 +18,9 @@ class LowRank(nn.Module):
 
     $$s_T = \sum_{q=1}^r \lambda_q \prod_{t\in T} (U_t\phi_t)_q\,(V_t\psi_t)_q .$$
 
-    The matrices are the same in pairs and triples of tasks. The weights $\lambda$ start at zero: whatever is learned first
-    is learned of each graph by itself, and the parts that join arcs set out from there. What belongs to words and what belongs to labels is
-    multiplied apart, so that all labels of all pairs are one matrix product.
+    The matrices are the same in pairs and triples of tasks. The weights $\lambda$ start at zero: what is learned first
+    is learned of each graph by itself, and the parts that join arcs set out from there. What belongs to words and what
+    belongs to labels is multiplied apart, so that all labels of all pairs are one matrix product.
 
     Args:
         tasks: How many graphs there are.
@@ -72,8 +72,10 @@ class LowRank(nn.Module):
             labels: What `labels` gave.
             joined: The labels that each part joins, one of each of the tasks.
         """
-        left = prod((words[task].index_select(0, row) for task, row in zip(tasks, rows, strict=True)), start=self.weight)
-        right = prod((labels[t].index_select(0, k) for t, k in zip(tasks, joined.unbind(-1), strict=True)), start=_one)
+        rows_of = zip(tasks, rows, strict=True)
+        labels_of = zip(tasks, joined.unbind(-1), strict=True)
+        left = prod((words[task].index_select(0, row) for task, row in rows_of), start=self.weight)
+        right = prod((labels[task].index_select(0, label) for task, label in labels_of), start=_one)
         return left @ right.mT
 
 

@@ -1,6 +1,7 @@
 """Several semantic graphs of a sentence at once: shared and own encoders, and parts that join their arcs (Freda)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, cast, final
 
@@ -17,7 +18,7 @@ from spigot.data.sentence import Arc
 from spigot.nn.crossed import LowRank
 from spigot.stages.graph_scores import Scored, dense_parts
 from spigot.stages.graphs import PRUNER, GraphSettings
-from spigot.stages.joint_likelihood import LARGEST, Block, joint_log_loss
+from spigot.stages.joint_likelihood import LARGEST, Block, joint_log_loss, marginals
 from spigot.stages.joint_parts import common_pairs, crossed_values, dense_blocks
 from spigot.stages.pruning import ArcPruner
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, Surroundings
@@ -40,6 +41,9 @@ class FormalismSettings(GraphSettings):
         minimum: How often labels must have met on an arc in training to be scored together.
         loss: The joint hinge with costs, the same without costs (`perceptron`), or `log`: the log loss of all graphs
             together, without determinism; of up to three, unless `order` is 1.
+        decoding: What is found: the `best` graphs, by their scores all together; or, after the log loss, those with the
+            best `marginals`: labelled arcs are worth how likely they are, less the threshold.
+        threshold: How likely a labelled arc must be to be worth something, if marginals decode.
         costs: Costs of a labelled arc too many and of one missed, for graphs where they are others, by name.
 
     Example:
@@ -54,6 +58,8 @@ class FormalismSettings(GraphSettings):
     rank: Positive = 100
     minimum: Positive = 30
     loss: Literal["hinge", "perceptron", "log"] = "hinge"  # pyright: ignore[reportIncompatibleVariableOverride]
+    decoding: Literal["best", "marginals"] = "best"
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.35
     costs: dict[str, tuple[Cost, Cost]] = Field(default={})
 
     @model_validator(mode="after")
@@ -62,10 +68,14 @@ class FormalismSettings(GraphSettings):
             raise ValueError(f"graphs is {list(self.graphs)}; name two different graphs or more")
         if self.graphs and (strange := set(self.costs) - set(self.graphs)):
             raise ValueError(f"costs names {min(strange)!r}, which is none of {', '.join(self.graphs)}")
+        if self.decoding == "marginals" and self.loss != "log":
+            raise ValueError(
+                f"decoding = 'marginals' needs probabilities, which loss = {self.loss!r} does not learn; use log"
+            )
         if self.loss == "log" and self.order > 1 and len(self.graphs) > LARGEST:
             raise ValueError(
-                f"loss = 'log' sums over the labels of all graphs together if order is 2 or 3, of up to {LARGEST} graphs; "
-                f"there are {len(self.graphs)}: use loss = 'hinge', or order = 1"
+                f"loss = 'log' with order {self.order} sums over the labels of all graphs together, of up to {LARGEST} "
+                f"graphs; there are {len(self.graphs)}: use loss = 'hinge', or order = 1"
             )
         if self.latent:
             raise ValueError("graphs of several formalisms need data; latent graphs are annotation = 'graphs'")
@@ -138,8 +148,26 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         return ""
 
     def evidence(self, batch: Batch, read: Sequence[Parts] = (), *, limits: Any = None) -> Evidence:
-        """Scores of all parts in the structure's layout."""
-        return self._parts(batch, self._scored(batch, read, None, noisy=False), None)
+        """Scores of all parts in the structure's layout.
+
+        Where marginals decode, labelled arcs have what they are worth, and nothing joins the graphs any more.
+        """
+        joint = self._scored(batch, read, None, noisy=False)
+        if self.settings.decoding == "best":
+            return self._parts(batch, joint, None)
+        likely = marginals(joint.tasks, joint.blocks, batch.lengths)
+        worth = [
+            replace(
+                scored,
+                predicates=torch.zeros_like(scored.predicates),
+                arcs=torch.zeros_like(scored.arcs),
+                labelled=probability - self.settings.threshold,
+            )
+            for scored, probability in zip(joint.tasks, likely, strict=True)
+        ]
+        scores, mask = self._parts(batch, Joint(worth, joint.blocks), None)
+        crossed = torch.arange(scores.shape[-1], device=scores.device) >= self.structure.layout.first[-1]
+        return Evidence(scores.masked_fill(crossed, 0), mask & ~crossed)
 
     def loss(self, batch: Batch, read: Sequence[Parts] = ()) -> Values:
         """The joint loss of each sentence's graphs, over what survives; gold arcs do, in training."""
@@ -162,7 +190,7 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
 
     def certainty(self, evidence: Evidence) -> dict[str, Bool[Tensor, " batch"]]:
         """For which sentences the relaxation was whole, and the answer is proven to be the best."""
-        if not self.structure.arcs:
+        if not self.structure.arcs or self.settings.decoding == "marginals":
             return {}
         solved = self.structure.solve(*evidence)
         return {"integral": solved.integral, "optimal": solved.optimal}

@@ -1,7 +1,7 @@
 r"""The likelihood of several graphs of a sentence together, with parts that join their arcs.
 
-Such parts join arcs between the same two words. So, without determinism, everything splits by predicate, and given which
-graphs have a word for a predicate, by argument:
+Such parts join arcs between the same two words. So, without determinism, everything splits by predicate; and given
+which graphs have the word for a predicate, by argument:
 
 $$Z = \prod_i \sum_P e^{\sum_{t\in P} s_t(i)} \prod_j \sum_{S\subseteq P} A_S(i, j),$$
 
@@ -9,13 +9,13 @@ where P and S are sets of graphs, and $A_S(i, j)$ sums over the labels of an arc
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spigot.annotations.formalisms import GoldFormalisms
@@ -60,6 +60,37 @@ def joint_log_loss(
         lengths: Words of each sentence.
         gold: The right graphs.
     """
+    return _log_partition(tasks, blocks, lengths, gold.present) - _right(tasks, blocks, gold)
+
+
+def marginals(
+    tasks: Sequence[Scored], blocks: Sequence[Block], lengths: Int[Tensor, " batch"]
+) -> list[Float[Tensor, "pairs l"]]:
+    """How likely each labelled arc of each graph is, among all graphs together, without determinism.
+
+    The gradient of log Z by the scores of labels; it can be differentiated where they can.
+
+    Args:
+        tasks: The surviving parts of each graph and their scores.
+        blocks: The parts that join their arcs.
+        lengths: Words of each sentence.
+    """
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        labelled = [scored.labelled if scored.labelled.requires_grad else scored.labelled.detach().requires_grad_()
+                    for scored in tasks]  # fmt: skip
+        own = [replace(scored, labelled=scores) for scored, scores in zip(tasks, labelled, strict=True)]
+        everywhere = torch.ones(len(lengths), len(tasks), dtype=torch.bool, device=lengths.device)
+        log_z = _log_partition(own, blocks, lengths, everywhere).sum()
+        return list(torch.autograd.grad(log_z, labelled, create_graph=again))
+
+
+def _log_partition(
+    tasks: Sequence[Scored],
+    blocks: Sequence[Block],
+    lengths: Int[Tensor, " batch"],
+    present: Bool[Tensor, "batch tasks"],
+) -> Values:
     sums = _Sums(tasks, {block.tasks: block for block in (*blocks, *_missing(tasks, blocks))})
     sentences, size = tasks[0].predicates.shape
     inside = positions(lengths, size)
@@ -69,10 +100,10 @@ def joint_log_loss(
         for on in _subsets(group):
             start = torch.zeros_like(tasks[0].predicates)
             for task in on:
-                start = start + tasks[task].predicates.masked_fill(~gold.present[:, task, None], -torch.inf)
+                start = start + tasks[task].predicates.masked_fill(~present[:, task, None], -torch.inf)
             several.append(start + sums.arguments(on).view(sentences, size))
         log_z = log_z + torch.stack(several).logsumexp(0).masked_fill(~inside, 0).sum(-1)
-    return log_z - _right(tasks, blocks, gold)
+    return log_z
 
 
 @dataclass
@@ -214,7 +245,9 @@ def _missing(tasks: Sequence[Scored], blocks: Sequence[Block]) -> Iterable[Block
     near, far = torch.searchsorted(first.places, places), torch.searchsorted(second.places, places)
     rows = first.rows[0][near], first.rows[1][near], second.rows[1][far]
     none = first.joined.new_zeros(0, LARGEST)
-    yield Block((0, 1, 2), places, rows, torch.zeros_like(first.arcs[near]), none, third.labelled.new_zeros(len(places), 0))
+    yield Block(
+        (0, 1, 2), places, rows, torch.zeros_like(first.arcs[near]), none, third.labelled.new_zeros(len(places), 0)
+    )
 
 
 def _connected(tasks: int, blocks: Sequence[Block]) -> list[tuple[int, ...]]:

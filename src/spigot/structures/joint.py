@@ -206,5 +206,12 @@ def _find(
     return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], terms)
 
 
-def _argmax(scores: Tensor, mask: Tensor, **how: Any) -> Tensor:
-    return torch.from_numpy(_find(scores, mask, **how).z).to(scores).reshape(scores.shape)
+def _argmax(
+    scores: Tensor, exists: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
+) -> Tensor:
+    masks, across = layout.split(exists)
+    if not across.any():  # nothing joins the kinds
+        kinds, rest = layout.split(scores)
+        each = zip(tasks, kinds, masks, strict=True)
+        return torch.cat([*(task.argmax(own, mask) for task, own, mask in each), torch.zeros_like(rest)], -1)
+    return torch.from_numpy(_find(scores, exists, layout, tasks, max_iterations).z).to(scores).reshape(scores.shape)
