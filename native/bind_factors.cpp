@@ -13,8 +13,9 @@ FactorTables tables_of(const nb::tuple& arrays) {
     t.weight = nb::cast<In<double>>(arrays[4]).data();
     t.least = nb::cast<In<double>>(arrays[5]).data();
     t.most = nb::cast<In<double>>(arrays[6]).data();
-    t.factors_from = nb::cast<In<int64_t>>(arrays[7]).data();
-    t.graph = nb::cast<In<int64_t>>(arrays[8]).data();
+    t.defines = nb::cast<In<uint8_t>>(arrays[7]).data();
+    t.factors_from = nb::cast<In<int64_t>>(arrays[8]).data();
+    t.graph = nb::cast<In<int64_t>>(arrays[9]).data();
     return t;
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <vector>
 
+#include "factor_lanes.hpp"
+#include "factor_rounding.hpp"
 #include "factors.hpp"
 #include "kernels.hpp"
 
@@ -25,7 +27,7 @@ public:
         const int64_t mine = state.slots_from[b], at = b * parts_;
         scores_ = state.scores + at;
         fixed_ = state.fixed + at;
-        p_ = state.p + at;
+        consensus_ = state.p + at;
         z_ = state.z + at;
         q_ = state.q + mine;
         price_ = state.price + mine;
@@ -35,19 +37,25 @@ public:
 
     void run() {
         Scratch scratch;
+        width_ = (parts_ + 2 + W - 1) / W * W;  // with the two variables beyond the last that lanes need
         degree_ = scratch.take<int32_t>(parts_);
-        sum_ = scratch.take<double>(parts_);
-        spent_ = scratch.take<double>(parts_);
+        for (double** values : {&p_, &sum_, &rest_, &by_, &free_, &base_, &weight_}) {
+            *values = scratch.take<double>(width_);
+            std::fill(*values, *values + width_, 0.0);
+        }
         total_ = scratch.take<double>(parts_);
-        moved_ = scratch.take<uint8_t>(parts_);
+        std::copy(consensus_, consensus_ + parts_, p_);
         int64_t longest = 1;
         for (int64_t f = first_; f < last_; ++f) longest = std::max(longest, t_.start[f + 1] - t_.start[f]);
         local_ = scratch.take<double>(longest);
         point_ = scratch.take<double>(longest);
         std::memset(degree_, 0, sizeof(int32_t) * parts_);
-        std::memset(moved_, 1, parts_);
         for (int64_t k = 0; k < slots_; ++k) ++degree_[t_.variable[slot_ + k]];
         if (report_->iterations == 0) begin();
+        if (settings_.max_iterations >= kWorthwhile && !faces_)
+            lanes_.gather(t_, first_, last_, parts_, q_, price_, others_, scratch);
+        else
+            for (int64_t f = first_; f < last_; ++f) others_.push_back(f);
         if (settings_.judge == JUDGE_ONLY) judge();
         add_up();
         int64_t left = settings_.max_iterations;
@@ -57,6 +65,12 @@ public:
             finish();
             if (report_->status == FACTORS_GOING) report_->status = FACTORS_SETTLED;  // there are no more steps to take
         }
+        if (settings_.judge == JUDGE_STEPS && settings_.quadratic == 0 && !faces_) {
+            if (report_->status == FACTORS_GOING) judge();
+            if (report_->status == FACTORS_GOING || report_->status == FACTORS_SETTLED) try_more(), conclude();
+        }
+        lanes_.scatter(q_, price_);
+        std::copy(p_, p_ + parts_, consensus_);
     }
 
 private:
@@ -84,13 +98,20 @@ private:
         return scores_[i] > 0 ? 1 : 0;
     }
 
-    // Sums of copies and of prices; later steps keep them up to date.
+    // Sums of copies, which later steps keep up to date, and what prices leave of the scores; where variables are free.
     void add_up() {
-        for (int64_t i = 0; i < parts_; ++i) sum_[i] = spent_[i] = 0;
+        for (int64_t i = 0; i < width_; ++i) weight_[i] = 1;
+        base_[parts_ + 1] = p_[parts_ + 1] = 1;
+        for (int64_t i = 0; i < parts_; ++i) {
+            free_[i] = degree_[i] && fixed_[i] < 0;
+            base_[i] = free_[i] ? 0 : degree_[i] ? alone(i, 0) : p_[i];
+            if (degree_[i]) weight_[i] = degree_[i];
+            rest_[i] = scores_[i];
+        }
         for (int64_t k = 0; k < slots_; ++k) {
             const int32_t i = t_.variable[slot_ + k];
             sum_[i] += q_[k];
-            spent_[i] += price_[k];
+            rest_[i] -= price_[k];
         }
     }
 
@@ -98,16 +119,17 @@ private:
     // consensus that stands still has nothing new to say.
     void step() {
         const double rho = report_->rho, inverse = 1 / rho;
-        double apart = 0;
-        for (int64_t f = first_; f < last_; ++f) {
+        double apart = lanes_.step(p_, sum_, rho, pending_, again_);
+        for (const int64_t f : others_) {
             if (t_.kind[f] == FACTOR_OUTSIDE) continue;
             const int64_t from = t_.start[f] - slot_;
             const int size = static_cast<int>(t_.start[f + 1] - t_.start[f]);
             const int32_t* variable = t_.variable + t_.start[f];
             const uint8_t* negated = t_.negated + t_.start[f];
             double *q = q_ + from, *price = price_ + from;
-            bool news = false;
-            for (int k = 0; k < size; ++k) news |= moved_[variable[k]] || std::fabs(q[k] - p_[variable[k]]) > kStill;
+            bool news = again_;
+            for (int k = 0; k < size; ++k)
+                news |= std::fabs(by_[variable[k]]) > kStill || std::fabs(q[k] - p_[variable[k]]) > kStill;
             if (!news) continue;
             for (int k = 0; k < size; ++k) {
                 const int32_t i = variable[k];
@@ -115,7 +137,6 @@ private:
                     const double off = q[k] - p_[i];
                     apart += off * off;
                     price[k] -= rho * off;
-                    spent_[i] -= rho * off;
                 }
                 const double v = p_[i] + price[k] * inverse;
                 local_[k] = !negated[k] ? v : faces_ ? -v : 1 - v;
@@ -124,8 +145,6 @@ private:
                 for (int k = 0; k < size; ++k) point_[k] = negated[k] ? 1 - faces_[from + k] : faces_[from + k];
                 Scratch scratch;
                 project_onto_face(factor(f), point_, local_, scratch);
-            } else if (t_.kind[f] == FACTOR_ANY && size == 3) {
-                project_any_of_two(local_);
             } else {
                 project_factor(factor(f), local_);
             }
@@ -135,6 +154,7 @@ private:
                 q[k] = found;
             }
         }
+        again_ = false;
         if (pending_) report_->apart = std::sqrt(apart / slots_);
         const bool settled = pending_ && is_settled();
         move();
@@ -145,33 +165,34 @@ private:
         if (report_->status == FACTORS_GOING && done % settings_.adapt_every == 0) adapt();
     }
 
-    // The consensus.
+    // The consensus. What prices leave of a score is then what the quadratic term takes.
     void move() {
-        const double rho = report_->rho;
-        double change = 0;
-        for (int64_t i = 0; i < parts_; ++i) {
-            if (!degree_[i]) continue;
-            const double pull = scores_[i] - spent_[i] + rho * sum_[i];
-            const double next = alone(i, pull / (settings_.quadratic + rho * degree_[i]));
-            const double by = next - p_[i];
-            moved_[i] = std::fabs(by) > kStill;
-            change += degree_[i] * by * by;
-            p_[i] = next;
+        using V = Lanes<double>;
+        const double rho = report_->rho, w = settings_.quadratic;
+        V change{};
+        for (int64_t i = 0; i < width_; i += W) {
+            const V weight = load(weight_ + i), free = load(free_ + i);
+            const V next = load(base_ + i) + free * (load(rest_ + i) + rho * load(sum_ + i)) / (w + rho * weight);
+            const V by = next - load(p_ + i);
+            change += weight * by * by;
+            store(by_ + i, by);
+            store(p_ + i, next);
+            store(rest_ + i, w * next);
         }
-        report_->change = slots_ ? std::sqrt(change / slots_) : 0;
+        report_->change = slots_ ? std::sqrt(total<double>(change) / slots_) : 0;
     }
 
     // Bring all prices up to the last step.
     void settle_prices() {
         if (!pending_) return;
         const double rho = report_->rho;
-        double apart = 0;
-        for (int64_t k = 0; k < slots_; ++k) {
-            const int32_t i = t_.variable[slot_ + k];
-            const double off = q_[k] - p_[i];
-            apart += off * off;
-            price_[k] -= rho * off;
-            spent_[i] -= rho * off;
+        double apart = lanes_.settle(p_, rho);
+        for (const int64_t f : others_) {
+            for (int64_t k = t_.start[f] - slot_; k < t_.start[f + 1] - slot_; ++k) {
+                const double off = q_[k] - p_[t_.variable[slot_ + k]];
+                apart += off * off;
+                price_[k] -= rho * off;
+            }
         }
         report_->apart = slots_ ? std::sqrt(apart / slots_) : 0;
         pending_ = false;
@@ -207,37 +228,36 @@ private:
         if (next == report_->rho) return;
         settle_prices();
         report_->rho = next;
-        std::memset(moved_, 1, parts_);  // what a factor makes of its prices depends on rho
+        again_ = true;  // what a factor makes of its prices depends on rho
     }
 
     // What prices prove, and what rounding finds.
     void judge() {
         Scratch scratch;
-        double bound = 0, floor = 0;
-        for (int64_t i = 0; i < parts_; ++i) total_[i] = scores_[i];
-        for (int64_t f = first_; f < last_; ++f) {
-            if (t_.kind[f] == FACTOR_OUTSIDE) {
-                for (int64_t k = t_.start[f] - slot_; k < t_.start[f + 1] - slot_; ++k)
-                    total_[t_.variable[slot_ + k]] -= price_[k];
-                continue;
-            }
+        double bound = lanes_.bound(), floor = 0;
+        for (const int64_t f : others_) {
+            if (t_.kind[f] == FACTOR_OUTSIDE) continue;
             const int64_t from = t_.start[f] - slot_, size = t_.start[f + 1] - t_.start[f];
             for (int64_t k = 0; k < size; ++k) {
                 const double price = price_[from + k];
                 const bool negated = t_.negated[slot_ + from + k];
                 local_[k] = negated ? -price : price;
                 if (negated) bound += price;
-                total_[t_.variable[slot_ + from + k]] -= price;
             }
             bound += best_value(factor(f), local_, scratch);
         }
         const double w = settings_.quadratic;
+        if (w > 0 || holds_any()) {  // what no price covers is worth something
+            lanes_.scatter(q_, price_);
+            std::copy(scores_, scores_ + parts_, total_);
+            for (int64_t k = 0; k < slots_; ++k) total_[t_.variable[slot_ + k]] -= price_[k];
+        }
         for (int64_t i = 0; i < parts_; ++i) {
             floor += std::min(0.0, scores_[i] - 0.5 * w);
-            const double rest = total_[i];  // what no price covers
-            if (fixed_[i] >= 0) bound += fixed_[i] * rest - 0.5 * w * fixed_[i];
-            else if (!degree_[i]) bound += p_[i] * rest - 0.5 * w * p_[i] * p_[i];
-            else if (w > 0) bound += rest * rest / (2 * w);
+            if (fixed_[i] > 0) bound += total_[i] - 0.5 * w;
+            else if (fixed_[i] == 0) continue;
+            else if (!degree_[i]) bound += p_[i] * scores_[i] - 0.5 * w * p_[i] * p_[i];
+            else if (w > 0) bound += total_[i] * total_[i] / (2 * w);
         }
         report_->bound = std::min(report_->bound, bound + report_->outside);
         const double slack = 1e-9 * (1 + std::fabs(floor));
@@ -246,15 +266,24 @@ private:
             return;
         }
         if (w > 0) return;
+        for (int64_t i = 0; i < parts_; ++i) total_[i] = p_[i] > 0.5;
+        keep_if_better(total_);
+        conclude();
+    }
+
+    void keep_if_better(double* z) {
+        Rounding rounding{t_, first_, last_, fixed_, local_};
+        if (rounding.has_outside()) return;  // structures are asked by whoever brings them
+        rounding.derive(z);
         double value = 0;
-        for (int64_t i = 0; i < parts_; ++i) {
-            total_[i] = p_[i] > 0.5;
-            value += total_[i] * scores_[i];
-        }
-        if (value > report_->value && holds(total_)) {
+        for (int64_t i = 0; i < parts_; ++i) value += z[i] * scores_[i];
+        if (value > report_->value && rounding.holds(z, parts_)) {
             report_->value = value;
-            std::copy(total_, total_ + parts_, z_);
+            std::copy(z, z + parts_, z_);
         }
+    }
+
+    void conclude() {
         if (report_->bound - report_->value <= settings_.gap) {
             report_->status = FACTORS_OPTIMAL;
             std::copy(z_, z_ + parts_, p_);
@@ -263,36 +292,45 @@ private:
         }
     }
 
-    // Whether all factors agree to a 0/1 vector. Structures from outside are asked by whoever brings them, so that here
-    // nothing is known for a graph that has any.
-    bool holds(const double* z) {
-        for (int64_t f = first_; f < last_; ++f) {
-            if (t_.kind[f] == FACTOR_OUTSIDE) return false;
-            const int64_t from = t_.start[f], size = t_.start[f + 1] - from;
-            for (int64_t k = 0; k < size; ++k) {
-                const double x = z[t_.variable[from + k]];
-                local_[k] = t_.negated[from + k] ? 1 - x : x;
-            }
-            if (excess(factor(f), local_) > 1e-9) return false;
-        }
-        return true;
+    // What nobody is sure about is switched on, the best first, where that is a member.
+    void try_more() {
+        Rounding rounding{t_, first_, last_, fixed_, local_};
+        if (report_->value == minus_infinity<double> || rounding.has_outside()) return;
+        std::vector<int32_t> tried;
+        for (int64_t i = 0; i < parts_; ++i)
+            if (p_[i] > kSure && p_[i] < 1 - kSure && fixed_[i] < 0 && scores_[i] > 0 && degree_[i] > 0)
+                tried.push_back(static_cast<int32_t>(i));
+        std::stable_sort(tried.begin(), tried.end(), [&](int32_t a, int32_t b) { return scores_[a] > scores_[b]; });
+        if (tried.size() > kTries) tried.resize(kTries);
+        if (tried.empty()) return;
+        const Neighbours neighbours(t_, first_, last_, parts_);
+        for (const int32_t i : tried)
+            if (z_[i] == 0) report_->value += rounding.switch_on(i, z_, scores_, neighbours);
     }
 
+    bool holds_any() const { return std::any_of(fixed_, fixed_ + parts_, [](int8_t value) { return value > 0; }); }
+
     static constexpr double kStill = 1e-14;
+    static constexpr double kSure = 1e-2;      // how far from 0 and 1 a variable counts as undecided
+    static constexpr size_t kTries = 64;       // how many of them are tried
+    static constexpr int64_t kWorthwhile = 4;  // so few steps do not pay for putting factors side by side
+    static constexpr int W = lane_count<double>;
 
     const FactorTables& t_;
     const FactorSettings& settings_;
-    int64_t parts_, first_, last_, slot_, slots_;
+    int64_t parts_, first_, last_, slot_, slots_, width_ = 0;
     const double* scores_;
     const int8_t* fixed_;
-    double *p_, *z_, *q_, *price_;
+    double *consensus_, *z_, *q_, *price_;
     const double* faces_;
     FactorReport* report_;
+    FactorLanes lanes_;
+    std::vector<int64_t> others_;  // factors that lanes do not take
     int32_t* degree_;
-    double *sum_, *spent_, *total_, *local_, *point_;
-    uint8_t* moved_;
+    double *p_, *sum_, *rest_, *by_, *free_, *base_, *weight_, *total_, *local_, *point_;
     bool patient_ = false;
     bool pending_ = false;  // whether prices lag behind the last step
+    bool again_ = true;     // whether all factors are asked anew
 };
 
 inline void negotiate(const FactorTables& tables, const FactorState& state, const FactorSettings& settings,

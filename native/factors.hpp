@@ -175,25 +175,6 @@ inline Nearest project_factor(const Factor& f, double* v) {
     return {CASE_BOX, 0};
 }
 
-// `project_factor` for FACTOR_ANY with two inputs, which most pairs are.
-inline void project_any_of_two(double* v) {
-    const double high = std::max(v[0], v[1]), low = std::min(v[0], v[1]);
-    double level = v[2];
-    if (high > level) {
-        level = 0.5 * (high + v[2]);
-        if (low > level) level = (high + low + v[2]) / 3;
-    }
-    const double first = clipped(std::min(v[0], level)), second = clipped(std::min(v[1], level)), last = clipped(level);
-    if (first + second >= last) {
-        v[0] = first, v[1] = second, v[2] = last;
-        return;
-    }
-    v[2] = 1 - v[2];
-    const double tau = simplex_threshold(v, 3);
-    for (int i = 0; i < 3; ++i) v[i] = std::max(v[i] - tau, 0.0);
-    v[2] = 1 - v[2];
-}
-
 // The derivative of the projection at v, applied to d in place: the part of d along the face that v is projected onto.
 inline void project_onto_face(const Factor& f, const double* v, double* d, Scratch& scratch) {
     const int k = f.size, n = k - 1;

@@ -199,6 +199,7 @@ struct FactorTables {
     const double* weight;
     const double* least;
     const double* most;
+    const uint8_t* defines;  // whether the last variable follows from the others
     const int64_t* factors_from;
     const int64_t* graph;
 };

@@ -12,6 +12,7 @@ from spigot.batches import collate, encode
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.vocab import Vocab
 from spigot.stages import FormalismSettings, FormalismStage, Surroundings
+from spigot.stages.graph_scores import graph_log_loss
 
 NAMES = ("dm", "pas", "psd")
 RAIN = Sentence(
@@ -24,6 +25,15 @@ RAIN = Sentence(
     },
 )
 PART = RAIN.put("pas", None)
+SHORT = Sentence(
+    ("Rain", "fell"),
+    tags=("NN", "VBD"),
+    annotations={
+        "dm": Graph.of([Arc(2, 1, "ARG1")], tops=[2]),
+        "pas": Graph.of([Arc(2, 1, "verb1")], tops=[2]),
+        "psd": Graph.of([Arc(2, 1, "ACT"), Arc(1, 2, "RSTR")]),
+    },
+)
 SMALL = {"mlp": 6, "rank": 4, "minimum": 1, "encoder": {"word_dim": 5, "lemma_dim": 0, "tag_dim": 3, "hidden": 4}}
 
 
@@ -61,6 +71,9 @@ def test_labels_are_joined_if_they_met_on_an_arc_often_enough() -> None:
 @pytest.mark.parametrize("own", [True, False])
 def test_parts_that_join_arcs_have_the_scores_of_the_formula(own) -> None:
     stage, batch, _ = made(own=own)
+    for low in (stage.arc_parts, stage.label_parts):
+        assert not low.weight.any()
+        torch.nn.init.uniform_(low.weight)
     scorers = [stage._task(task) for task in range(3)]
     scores, mask = stage.evidence(batch)
     _, crossed = stage.structure.unpack(scores)
@@ -71,7 +84,7 @@ def test_parts_that_join_arcs_have_the_scores_of_the_formula(own) -> None:
     labels = [task.labels.hidden_at(h, torch.tensor([place]))[0] for task, h in zip(scorers, states, strict=True)]
 
     def expected(low, hidden, rows):
-        value = torch.ones(4)
+        value = low.weight
         for t, row in rows:
             value = value * (low.of_words[t].weight @ hidden[t]) * (low.of_labels[t].weight @ row)
         return value.sum()
@@ -87,34 +100,70 @@ def test_parts_that_join_arcs_have_the_scores_of_the_formula(own) -> None:
     assert not exist[0, 2, 2].any()
 
 
-def test_the_log_loss_is_that_of_each_graph_given_the_right_others() -> None:
-    stage, batch, _ = made(names=("dm", "psd"), loss="log", determinism=False, sentences=(RAIN.put("pas", None),))
+@pytest.mark.parametrize(("names", "order"), [(("dm", "psd"), 3), (NAMES, 2), (NAMES, 3)])
+def test_the_log_loss_is_that_of_all_graphs_together(names, order) -> None:
+    stage, batch, _ = made(
+        names=names, loss="log", determinism=False, order=order, sentences=(SHORT if len(names) > 2 else RAIN,)
+    )
+    for low in (stage.arc_parts, stage.label_parts):
+        torch.nn.init.constant_(low.weight, 30.0)  # so that the parts that join arcs matter
     structure, (scores, mask) = stage.structure, stage.evidence(batch)
+    scores = scores.double()[0] * mask[0]
+    members = [_members(graphs, own[0]) for graphs, own in zip(structure.tasks, structure.unpack(mask)[0], strict=True)]
+    several = _all_of(members)
+    every = structure.pack(several, _joined(structure, several) * structure.unpack(mask[0])[1])
     right = stage._right(stage.gold(batch), stage._scored(batch, (), None, noisy=False))[0]
-    parts, _ = structure.unpack(right)
-    total = 0.0
-    for task in (0, 1):
-        graphs = structure.tasks[task]
-        own_mask = structure.unpack(mask)[0][task][0]
-        free = own_mask.nonzero().tolist()
-        values = []
-        for bits in product((0.0, 1.0), repeat=len(free)):
-            z = torch.zeros_like(parts[task])
-            for place, bit in zip(free, bits, strict=True):
-                z[tuple(place)] = bit
-            if graphs.violations(z, own_mask)[0]:
-                continue
-            several = [z if t == task else parts[t] for t in (0, 1)]
-            values.append((structure.pack(several, _joined(structure, several)) * scores[0] * mask[0]).sum())
-        gold = (right * scores[0] * mask[0]).sum()
-        total += torch.stack(values).logsumexp(0) - gold
-    torch.testing.assert_close(stage.loss(batch)[0], total)
+    total = (every.flatten(1) @ scores.flatten()).logsumexp(0) - (right.double() * scores).sum()
+    torch.testing.assert_close(stage.loss(batch)[0].double(), total, atol=1e-5, rtol=1e-5)
+    likely = (every.flatten(1) @ scores.flatten()).softmax(0)
+    likely = (likely[:, None] * every.flatten(1)).sum(0).view(every.shape[1:])
+    stage.settings = stage.settings.model_copy(update={"decoding": "marginals"})
+    worth, masks = stage.evidence(batch)
+    parts = zip(*(structure.unpack(values)[0] for values in (likely, worth[0], masks[0])), strict=True)
+    for probability, value, mask in parts:
+        expected = torch.where(mask, probability - stage.settings.threshold, 0.0)[..., 1:]
+        torch.testing.assert_close(torch.where(mask, value, 0.0)[..., 1:].double(), expected, atol=1e-5, rtol=1e-5)
+    assert structure.contains(structure.argmax(worth, masks), masks).all()
+
+
+def test_with_order_one_the_log_loss_is_that_of_each_graph() -> None:
+    stage, batch, _ = made(loss="log", order=1)
+    scored, gold = stage._scored(batch, (), None, noisy=False), stage.gold(batch)
+    each = [graph_log_loss(*one) for one in zip(scored.tasks, [batch.lengths] * 3, gold.graphs, strict=True)]
+    torch.testing.assert_close(stage.loss(batch), torch.stack(each).sum(0))
+
+
+def test_marginals_need_the_log_loss() -> None:
+    with pytest.raises(ValueError, match="needs probabilities, which loss = 'hinge' does not learn; use log"):
+        made(decoding="marginals")
+
+
+def test_the_log_loss_of_four_graphs_together_is_refused() -> None:
+    names = ("dm", "pas", "psd", "ccg")
+    with pytest.raises(ValueError, match="of up to 3 graphs; there are 4: use loss = 'hinge', or order = 1"):
+        made(names=names, loss="log")
+    assert FormalismSettings(annotation="formalisms", graphs=names, loss="log", order=1).loss == "log"
+
+
+def _members(graphs, mask):
+    """All graphs over the parts of a mask, one under another."""
+    free = mask.nonzero()
+    bits = torch.tensor(list(product((0.0, 1.0), repeat=len(free))), dtype=torch.float64)
+    z = torch.zeros(len(bits), *mask.shape, dtype=torch.float64)
+    z[(slice(None), *free.unbind(-1))] = bits
+    return z[graphs.contains(z, mask.expand(z.shape))]
+
+
+def _all_of(members):
+    """Every choice of one of each, as the same number of rows."""
+    chosen = torch.cartesian_prod(*(torch.arange(len(several)) for several in members))
+    return [several[row] for several, row in zip(members, chosen.unbind(-1), strict=True)]
 
 
 def _joined(structure, parts):
     columns = [torch.stack([parts[t][..., 0] for t in tasks]).prod(0) for tasks in structure.arcs]
     columns += [torch.stack([parts[t][..., 1 + k] for t, k in part]).prod(0) for part in structure.labelled]
-    return torch.stack(columns, -1) * ~torch.eye(len(parts[0]), dtype=torch.bool).unsqueeze(-1)
+    return torch.stack(columns, -1) * ~torch.eye(parts[0].shape[-2], dtype=torch.bool).unsqueeze(-1)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "perceptron", "log"])

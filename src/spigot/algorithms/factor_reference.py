@@ -281,11 +281,11 @@ class _Negotiation:
             return
         if w > 0:
             return
-        z = (self.p > 0.5).astype(float)
+        z = table.derived((self.p > 0.5).astype(float))
         value = z @ self.scores
         if value > self.report[6] and not (table.kind == FactorKind.OUTSIDE).any():
             worst, _ = excess_reference(table, np.zeros(1, np.int64), z[None])
-            if worst[0] <= 1e-9:
+            if worst[0] <= 1e-9 and ((self.fixed < 0) | (z == self.fixed)).all():
                 self.report[6], self.z[:] = value, z
         if self.report[5] - self.report[6] <= self.gap:
             self.report[0], self.p[:] = _OPTIMAL, self.z

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from spigot import native
 from spigot.algorithms.factor_networks import Network, Seats
 from spigot.algorithms.factor_tables import Flags, Indices, Reals
 from spigot.algorithms.negotiation import Column, Status, Talks, Terms, is_member, negotiate, rounded
@@ -115,7 +116,12 @@ def _seats(talks: Talks) -> list[Seats]:
 
 
 def _round(talks: Talks, asked: Flags) -> None:
-    """Keep what rounding the consensus gives, where that is a member and better than what there is."""
+    """Keep what rounding the consensus gives, where that is a member and better than what there is.
+
+    The kernels have done so where no structure is among the factors.
+    """
+    if native.available and not talks.network.outside:
+        return
     open_ones = asked & (talks[Column.STATUS] != Status.OPTIMAL) & (talks[Column.STATUS] != Status.INFEASIBLE)
     if not open_ones.any():
         return

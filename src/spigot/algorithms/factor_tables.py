@@ -145,7 +145,7 @@ class FactorTable:
     def for_kernels(self, graph: Indices) -> tuple[NDArray, ...]:
         """What kernels take: the table, and which graph each instance is of."""
         rows = (self.kind, self.start, self.variable, self.negated, self.weight, self.least, self.most)
-        return *rows, self.factors_from, graph
+        return *rows, self.defines.view(np.uint8), self.factors_from, graph
 
 
 class _Flat(NamedTuple):

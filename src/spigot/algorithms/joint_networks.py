@@ -73,14 +73,16 @@ class JointLayout:
     def existing(self, mask: Tensor) -> Tensor:
         """The parts that can take part: whatever is across needs all the arcs that it joins."""
         kinds, across = self.split(mask)
-        own = torch.cat([graph_parts(kind) for kind in kinds], -1)
+        own = torch.cat([graph_parts(kind) for kind in kinds], -1) if len(kinds) > 1 else graph_parts(kinds[0])
+        if not self.members:
+            return own
         return torch.cat((own, across & self.follows(own)), -1)
 
     def follows(self, own: Tensor) -> Tensor:
         """For parts across kinds, whether all that they join is on, given the channels of all kinds."""
-        on = own != 0
         if not self.members:
-            return on[..., :0]
+            return own[..., :0] != 0
+        on = own != 0
         width = max(map(len, self.members))
         each = [
             [row[min(k, len(row) - 1)] for row in self.members] for k in range(width)
@@ -159,9 +161,10 @@ def _rows(layout: JointLayout, named: NDArray[Any]) -> Iterator[Rows]:
         whole = np.concatenate((from_here, arcs[b, i, i, None]), 1)
         yield Rows(FactorKind.NEEDS, whole[some], b[some])
         # A deterministic role for one argument.
-        roles = named[..., [low + 1 + role for role in layout.deterministic[kind]]]
-        b, i, role = np.nonzero((roles >= 0).sum(2) > 1)
-        yield Rows(FactorKind.AT_MOST_ONE, roles[b, i, :, role], b)
+        known = np.array(layout.deterministic[kind], np.int64)
+        times = np.count_nonzero(named[..., low + 1 : low + 1 + count] >= 0, axis=2)
+        b, i, place = np.nonzero(times[..., known] > 1)
+        yield Rows(FactorKind.AT_MOST_ONE, named[b, i, :, low + 1 + known[place]], b)
     if layout.members:
         b, i, j, which = np.nonzero(named[..., layout.first[-1] :] >= 0)
         members = layout.joined[which]

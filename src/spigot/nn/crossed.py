@@ -16,10 +16,11 @@ class LowRank(nn.Module):
     For tasks $T$ and a pair of words, with $\phi_t$ the last hidden layer of a task's scorer and $\psi_t$ its output
     row (of a label, if the part is labelled),
 
-    $$s_T = \sum_{q=1}^r \prod_{t\in T} (U_t\phi_t)_q\,(V_t\psi_t)_q .$$
+    $$s_T = \sum_{q=1}^r \lambda_q \prod_{t\in T} (U_t\phi_t)_q\,(V_t\psi_t)_q .$$
 
-    The matrices are the same in pairs and triples of tasks. What belongs to words and what belongs to labels is
-    multiplied apart, so that all labels of all pairs are one matrix product.
+    The matrices are the same in pairs and triples of tasks. The weights $\lambda$ start at zero: what is learned first
+    is learned of each graph by itself, and the parts that join arcs set out from there. What belongs to words and what
+    belongs to labels is multiplied apart, so that all labels of all pairs are one matrix product.
 
     Args:
         tasks: How many graphs there are.
@@ -43,6 +44,7 @@ class LowRank(nn.Module):
         layers = [nn.Linear(hidden, rank, bias=False) for _ in range(2 * tasks)]
         for layer in layers:
             nn.init.xavier_uniform_(layer.weight)
+        self.weight = nn.Parameter(torch.zeros(rank))
         self.of_words, self.of_labels = nn.ModuleList(layers[:tasks]), nn.ModuleList(layers[tasks:])
 
     def words(self, hidden: Sequence[Float[Tensor, "pairs h"]]) -> list[Float[Tensor, "pairs r"]]:
@@ -70,8 +72,10 @@ class LowRank(nn.Module):
             labels: What `labels` gave.
             joined: The labels that each part joins, one of each of the tasks.
         """
-        left = prod((words[task].index_select(0, row) for task, row in zip(tasks, rows, strict=True)), start=_one)
-        right = prod((labels[t].index_select(0, k) for t, k in zip(tasks, joined.unbind(-1), strict=True)), start=_one)
+        rows_of = zip(tasks, rows, strict=True)
+        labels_of = zip(tasks, joined.unbind(-1), strict=True)
+        left = prod((words[task].index_select(0, row) for task, row in rows_of), start=self.weight)
+        right = prod((labels[task].index_select(0, label) for task, label in labels_of), start=_one)
         return left @ right.mT
 
 

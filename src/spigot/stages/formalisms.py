@@ -1,6 +1,7 @@
 """Several semantic graphs of a sentence at once: shared and own encoders, and parts that join their arcs (Freda)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, cast, final
 
@@ -15,9 +16,10 @@ from spigot.annotations.graphs import GoldGraph, graph_parts
 from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc
 from spigot.nn.crossed import LowRank
-from spigot.stages.graph_scores import Scored, dense, dense_parts
+from spigot.stages.graph_scores import Scored, dense_parts
 from spigot.stages.graphs import PRUNER, PrunedGraphSettings
-from spigot.stages.joint_parts import crossed_values, given_others
+from spigot.stages.joint_likelihood import LARGEST, Block, joint_log_loss, marginals
+from spigot.stages.joint_parts import common_pairs, crossed_values, dense_blocks
 from spigot.stages.pruning import ArcPruner
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, Surroundings
 from spigot.stages.task import GraphTask
@@ -37,8 +39,11 @@ class FormalismSettings(PrunedGraphSettings):
         order: Of how many graphs arcs are scored together: 1, each by itself; 2, pairs; 3, pairs and triples.
         rank: The rank of the tensors that score them.
         minimum: How often labels must have met on an arc in training to be scored together.
-        loss: The joint hinge with costs, the same without costs (`perceptron`), or `log`: the log loss of each graph
-            given the right others, without determinism.
+        loss: The joint hinge with costs, the same without costs (`perceptron`), or `log`: the log loss of all graphs
+            together, without determinism; of up to three, unless `order` is 1.
+        decoding: What is found: the `best` graphs, by their scores all together; or, after the log loss, those with the
+            best `marginals`: labelled arcs are worth how likely they are, less the threshold.
+        threshold: How likely a labelled arc must be to be worth something, if marginals decode.
         costs: Costs of a labelled arc too many and of one missed, for graphs where they are others, by name.
 
     Example:
@@ -53,6 +58,8 @@ class FormalismSettings(PrunedGraphSettings):
     rank: Positive = 100
     minimum: Positive = 30
     loss: Literal["hinge", "perceptron", "log"] = "hinge"  # pyright: ignore[reportIncompatibleVariableOverride]
+    decoding: Literal["best", "marginals"] = "best"
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.35
     costs: dict[str, tuple[Cost, Cost]] = Field(default={})
 
     @model_validator(mode="after")
@@ -61,6 +68,15 @@ class FormalismSettings(PrunedGraphSettings):
             raise ValueError(f"graphs is {list(self.graphs)}; name two different graphs or more")
         if self.graphs and (strange := set(self.costs) - set(self.graphs)):
             raise ValueError(f"costs names {min(strange)!r}, which is none of {', '.join(self.graphs)}")
+        if self.decoding == "marginals" and self.loss != "log":
+            raise ValueError(
+                f"decoding = 'marginals' needs probabilities, which loss = {self.loss!r} does not learn; use log"
+            )
+        if self.loss == "log" and self.order > 1 and len(self.graphs) > LARGEST:
+            raise ValueError(
+                f"loss = 'log' with order {self.order} sums over the labels of all graphs together, of up to {LARGEST} "
+                f"graphs; there are {len(self.graphs)}: use loss = 'hinge', or order = 1"
+            )
         if self.latent:
             raise ValueError("graphs of several formalisms need data; latent graphs are annotation = 'graphs'")
         return self
@@ -71,13 +87,11 @@ class Joint(NamedTuple):
 
     Attributes:
         tasks: The surviving parts of each graph and their scores.
-        crossed: The scores of the parts that join arcs.
-        exist: Which of them exist.
+        blocks: The parts that join arcs.
     """
 
     tasks: list[Scored]
-    crossed: Float[Tensor, "batch n n k"]
-    exist: Bool[Tensor, "batch n n k"]
+    blocks: list[Block]
 
 
 @final
@@ -134,16 +148,34 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         return ""
 
     def evidence(self, batch: Batch, read: Sequence[Parts] = (), *, limits: Any = None) -> Evidence:
-        """Scores of all parts in the structure's layout."""
-        return self._parts(batch, self._scored(batch, read, None, noisy=False), None)
+        """Scores of all parts in the structure's layout.
+
+        Where marginals decode, labelled arcs have what they are worth, and nothing joins the graphs any more.
+        """
+        joint = self._scored(batch, read, None, noisy=False)
+        if self.settings.decoding == "best":
+            return self._parts(batch, joint, None)
+        likely = marginals(joint.tasks, joint.blocks, batch.lengths)
+        worth = [
+            replace(
+                scored,
+                predicates=torch.zeros_like(scored.predicates),
+                arcs=torch.zeros_like(scored.arcs),
+                labelled=probability - self.settings.threshold,
+            )
+            for scored, probability in zip(joint.tasks, likely, strict=True)
+        ]
+        scores, mask = self._parts(batch, Joint(worth, joint.blocks), None)
+        crossed = torch.arange(scores.shape[-1], device=scores.device) >= self.structure.layout.first[-1]
+        return Evidence(scores.masked_fill(crossed, 0), mask & ~crossed)
 
     def loss(self, batch: Batch, read: Sequence[Parts] = ()) -> Values:
         """The joint loss of each sentence's graphs, over what survives; gold arcs do, in training."""
         gold: GoldFormalisms = self.gold(batch)
         joint = self._scored(batch, read, gold if batch.seeds is not None else None, noisy=True)
-        right = self._right(gold, joint)
         if self.settings.loss == "log":
-            return given_others(self.structure, self.groups, joint, right, batch.lengths, gold)
+            return joint_log_loss(joint.tasks, joint.blocks, batch.lengths, gold)
+        right = self._right(gold, joint)
         scores, mask = self._parts(batch, joint, gold.present)
         if self.settings.loss == "perceptron":
             return spigot.perceptron(scores, right, self.structure, mask=mask)
@@ -158,7 +190,7 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
 
     def certainty(self, evidence: Evidence) -> dict[str, Bool[Tensor, " batch"]]:
         """For which sentences the relaxation was whole, and the answer is proven to be the best."""
-        if not self.structure.arcs:
+        if not self.structure.arcs or self.settings.decoding == "marginals":
             return {}
         solved = self.structure.solve(*evidence)
         return {"integral": solved.integral, "optimal": solved.optimal}
@@ -252,59 +284,41 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
             tasks.append(scored)
             arcs.append(hidden[0])
             labels.append(hidden[1])
-        return Joint(tasks, *self._crossed(tasks, arcs, labels, len(batch), batch.size))
+        return Joint(tasks, self._crossed(tasks, arcs, labels))
 
     def _crossed(
         self,
         tasks: Sequence[Scored],
         arcs: Sequence[Float[Tensor, "pairs h"]],
         labels: Sequence[Float[Tensor, "pairs h"]],
-        batch: int,
-        size: int,
-    ) -> tuple[Float[Tensor, "batch n n k"], Bool[Tensor, "batch n n k"]]:
-        """Scores of the parts that join arcs, where all graphs concerned have the pair, and which of them exist."""
-        first = tasks[0].arcs
+    ) -> list[Block]:
+        """The parts that join arcs, where all graphs concerned have the pair."""
         if self.arc_parts is None or self.label_parts is None:
-            none = first.new_zeros(batch, size, size, 0)
-            return none, none.bool()
+            return []
         scorers = [self._task(task) for task in range(len(tasks))]
         arc_words, arc_rows = self.arc_parts.words(arcs), self.arc_parts.labels([task.pairs for task in scorers])
         words, rows = self.label_parts.words(labels), self.label_parts.labels([task.labels for task in scorers])
-        row_of = torch.full((len(tasks), batch * size * size), -1, device=first.device)
-        for task, scored in enumerate(tasks):
-            row_of[task, scored.places] = torch.arange(len(scored.pairs), device=first.device)
-        columns: list[tuple[Tensor, Tensor]] = []
-        blocks: list[tuple[Tensor, Tensor]] = []
-        for joint in self.structure.arcs:
-            places = (row_of[list(joint)] >= 0).all(0).nonzero().squeeze(-1)
-            common = [row_of[task, places] for task in joint]
-            joined = torch.zeros(1, len(joint), dtype=torch.long, device=first.device)
-            scores = self.arc_parts.scores(joint, arc_words, common, arc_rows, joined)
-            columns.append(
-                (dense(scores, places, batch, size), dense(torch.ones_like(scores).bool(), places, batch, size))
-            )
-            if joint in self.groups:
-                known = self.groups[joint].to(first.device)
-                scores = self.label_parts.scores(joint, words, common, rows, known)
-                exist = torch.ones_like(scores, dtype=torch.bool)
-                for task, row, label in zip(joint, common, known.unbind(-1), strict=True):
-                    exist &= tasks[task].possible.index_select(0, row).index_select(1, label)
-                blocks.append((dense(scores, places, batch, size), dense(exist, places, batch, size)))
-        values, exist = zip(*columns, *blocks, strict=True)
-        return torch.cat(values, -1), torch.cat(exist, -1)
+        blocks = []
+        for joint, places, common in common_pairs(self.structure.arcs, tasks):
+            none = torch.zeros(1, len(joint), dtype=torch.long, device=places.device)
+            known = self.groups.get(joint, none[:0]).to(places.device)
+            whole = self.arc_parts.scores(joint, arc_words, common, arc_rows, none).squeeze(-1)
+            labelled = self.label_parts.scores(joint, words, common, rows, known)
+            blocks.append(Block(joint, places, common, whole, known, labelled))
+        return blocks
 
     def _parts(self, batch: Batch, joint: Joint, present: Bool[Tensor, "batch tasks"] | None) -> Evidence:
         """All parts in the structure's layout, and which exist; nothing of graphs that are not there."""
         graphs = zip(joint.tasks, self.structure.tasks, strict=True)
         scores, masks = zip(*(dense_parts(scored, one, batch.lengths) for scored, one in graphs), strict=True)
-        exist = joint.exist
+        crossed, exist = dense_blocks(joint.blocks, joint.tasks)
         if present is not None and not present.all():
             masks = [mask & present[:, task, None, None, None] for task, mask in enumerate(masks)]
             exist = exist & crossed_values(self.structure, self.groups, masks)
-        return Evidence(self.structure.pack(scores, joint.crossed), self.structure.pack(masks, exist))
+        return Evidence(self.structure.pack(scores, crossed), self.structure.pack(masks, exist))
 
     def _right(self, gold: GoldFormalisms, joint: Joint) -> Parts:
-        dtype = joint.crossed.dtype
+        dtype = joint.tasks[0].arcs.dtype
         graphs: list[GoldGraph] = list(gold.graphs)
         parts = [
             graph_parts(one, structure, dtype) for one, structure in zip(graphs, self.structure.tasks, strict=True)

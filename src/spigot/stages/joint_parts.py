@@ -1,17 +1,14 @@
-"""Parts that join arcs of several graphs: when they are on, and what they say about one graph given the others."""
+"""Parts that join arcs of several graphs: where they are, and when they are on."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spigot.annotations.formalisms import GoldFormalisms
-from spigot.stages.graph_scores import Scored, graph_log_loss
+from spigot.stages.graph_scores import Scored, dense
+from spigot.stages.joint_likelihood import Block
 from spigot.structures.joint import JointGraphs
-from spigot.types import Parts, Values
 
 Groups = Mapping[tuple[int, ...], Int[Tensor, "parts tasks"]]
 """The labels that labelled parts join, by the tasks that they are of."""
@@ -28,40 +25,37 @@ def crossed_values(structure: JointGraphs, groups: Groups, parts: Sequence[Tenso
     return torch.cat([_product(parts, *channels) for channels in _channels(structure, groups)], -1)
 
 
-def given_others(
-    structure: JointGraphs,
-    groups: Groups,
-    joint: Any,
-    right: Parts,
-    lengths: Int[Tensor, " batch"],
-    gold: GoldFormalisms,
-) -> Values:
-    """The log loss of each graph given the right others, summed: the pseudo-likelihood of all of them.
+def common_pairs(
+    sets: Iterable[tuple[int, ...]], tasks: Sequence[Scored]
+) -> Iterator[tuple[tuple[int, ...], Int[Tensor, " common"], tuple[Int[Tensor, " common"], ...]]]:
+    """For sets of graphs, the places of pairs that all of them have, and where these stand in the list of each."""
+    batch, size = tasks[0].predicates.shape
+    row_of = torch.full((len(tasks), batch * size * size), -1, device=tasks[0].pairs.device)
+    for task, scored in enumerate(tasks):
+        row_of[task, scored.places] = torch.arange(len(scored.pairs), device=row_of.device)
+    for joint in sets:
+        places = (row_of[list(joint)] >= 0).all(0).nonzero().squeeze(-1)
+        yield joint, places, tuple(row_of[task, places] for task in joint)
 
-    Args:
-        structure: The graphs.
-        groups: The labels of labelled parts.
-        joint: The scores of a batch: `tasks`, `crossed`, `exist`.
-        right: The right graphs in the structure's layout.
-        lengths: Words of each sentence.
-        gold: The same graphs as lists of arcs.
-    """
-    parts, _ = structure.unpack(right)
-    extra = [torch.zeros_like(part) for part in parts]
-    crossed = joint.crossed.masked_fill(~joint.exist, 0)
-    start = 0
-    for tasks, labels in _channels(structure, groups):
-        scores = crossed[..., start : start + len(labels)]
-        start += len(labels)
-        for place, task in enumerate(tasks):
-            others = [k for k in range(len(tasks)) if k != place]
-            there = _product(parts, [tasks[k] for k in others], labels[:, others])
-            extra[task] = extra[task].index_add(-1, labels[:, place], scores * there)
-    losses = [
-        graph_log_loss(_raised(scored, more), lengths, graphs)
-        for scored, more, graphs in zip(joint.tasks, extra, gold.graphs, strict=True)
-    ]
-    return torch.stack(losses, -1).masked_fill(~gold.present, 0).sum(-1)
+
+def dense_blocks(
+    blocks: Sequence[Block], tasks: Sequence[Scored]
+) -> tuple[Float[Tensor, "batch n n k"], Bool[Tensor, "batch n n k"]]:
+    """The scores of parts that join arcs as a structure lays them out, and which of them exist."""
+    batch, size = tasks[0].predicates.shape
+    none = tasks[0].arcs.new_zeros(batch, size, size, 0)
+    scores, exist = [none], [none.bool()]
+    for block in blocks:
+        there = torch.ones_like(block.arcs, dtype=torch.bool)
+        scores.append(dense(block.arcs.unsqueeze(-1), block.places, batch, size))
+        exist.append(dense(there.unsqueeze(-1), block.places, batch, size))
+    for block in blocks:
+        there = torch.ones_like(block.labelled, dtype=torch.bool)
+        for task, row, label in zip(block.tasks, block.rows, block.joined.unbind(-1), strict=True):
+            there &= tasks[task].possible.index_select(0, row).index_select(1, label)
+        scores.append(dense(block.labelled, block.places, batch, size))
+        exist.append(dense(there, block.places, batch, size))
+    return torch.cat(scores, -1), torch.cat(exist, -1)
 
 
 def _channels(structure: JointGraphs, groups: Groups) -> list[tuple[Sequence[int], Int[Tensor, "parts tasks"]]]:
@@ -79,9 +73,3 @@ def _product(parts: Sequence[Tensor], tasks: Sequence[int], channels: Int[Tensor
     for task, channel in zip(tasks, channels.to(parts[0].device).unbind(-1), strict=True):
         found = found * parts[task].index_select(-1, channel)
     return found
-
-
-def _raised(scored: Scored, more: Tensor) -> Scored:
-    """Scores with something added to those of arcs and labels."""
-    mine = more.flatten(0, 2).index_select(0, scored.places)
-    return replace(scored, arcs=scored.arcs + mine[:, 0], labelled=scored.labelled + mine[:, 1:])

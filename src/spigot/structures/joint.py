@@ -127,8 +127,9 @@ class JointGraphs(AbstractStructure):
             mask: Parts that exist.
         """
         mask = self._check(scores, mask)
-        refuse_nan(scores, self.layout.existing(mask), 3, "scores")
-        found = _find(scores, mask, **self._how)
+        exists = self.layout.existing(mask)
+        refuse_nan(scores, exists, 3, "scores")
+        found = _find(scores, exists, **self._how)
         batch = scores.shape[:-3]
         real = [torch.from_numpy(values).to(scores) for values in (found.z, found.relaxed, found.value, found.bound)]
         other = (found.integral, found.optimal, found.iterations, found.nodes)
@@ -203,14 +204,23 @@ class JointGraphs(AbstractStructure):
 
 
 def _find(
-    scores: Tensor, mask: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
+    scores: Tensor, exists: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
 ) -> Found:
     flat = scores.detach().cpu().reshape(scores.shape[:-3].numel(), *scores.shape[-3:])
-    exists = layout.existing(mask.cpu().reshape(flat.shape) & ~flat.isneginf())
-    refuse_infinite(flat.isposinf() & exists, 3, "scores")
+    exists = exists.cpu().reshape(flat.shape)
+    if not flat.isfinite().all():
+        exists = layout.existing(exists & ~flat.isneginf())
+        refuse_infinite(flat.isposinf() & exists, 3, "scores")
     terms = Terms(max_iterations=max_iterations, tolerance=1e-3)
     return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], terms)
 
 
-def _argmax(scores: Tensor, mask: Tensor, **how: Any) -> Tensor:
-    return torch.from_numpy(_find(scores, mask, **how).z).to(scores).reshape(scores.shape)
+def _argmax(
+    scores: Tensor, exists: Tensor, layout: JointLayout, tasks: Sequence[SemanticGraphs], max_iterations: int
+) -> Tensor:
+    masks, across = layout.split(exists)
+    if not across.any():  # nothing joins the kinds
+        kinds, rest = layout.split(scores)
+        each = zip(tasks, kinds, masks, strict=True)
+        return torch.cat([*(task.argmax(own, mask) for task, own, mask in each), torch.zeros_like(rest)], -1)
+    return torch.from_numpy(_find(scores, exists, layout, tasks, max_iterations).z).to(scores).reshape(scores.shape)
