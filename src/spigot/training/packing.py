@@ -73,6 +73,8 @@ def pack(run: str | os.PathLike[str], out: str | os.PathLike[str], *, base: str 
     checkpoint.write_text(target / checkpoint.VOCAB, json.dumps(names, ensure_ascii=False, separators=(",", ":")))
     checkpoint.write_tensors(target / checkpoint.MODEL, tensors)
     shutil.copy(source / checkpoint.CONFIG, target / checkpoint.CONFIG)
+    if not base and (source / "encoders").is_dir():  # what transformers need beside their weights
+        shutil.copytree(source / "encoders", target / "encoders")
     if not base and (source / checkpoint.TAGGER).exists():
         Tagger.load(source / checkpoint.TAGGER).save(target / checkpoint.TAGGER)  # earlier versions wrote more bytes
     return target
