@@ -41,7 +41,7 @@ class Settings:
         ('https://a.example', 'https://b.example')
     """
 
-    runs: tuple[Path, ...] = ()
+    runs: tuple[Path, ...] = (Path(DEFAULT),)
     token: str | None = field(default=None, repr=False)
     origins: tuple[str, ...] = ()
     device: str = "cpu"
