@@ -113,7 +113,6 @@ def test_what_cannot_be_served(trained, interrupted, capsys, tmp_path):
         assert out == ""
         return said.strip()
 
-    assert complaint() == "spigot: there is no run to serve; give the folder of at least one."
     assert "is no run folder: it has no config.toml" in complaint(tmp_path)
     assert "is given twice; give each run once." in complaint(trained, trained)
     assert complaint(trained, "--workers", "0") == "spigot: workers is 0; it must be at least 1."

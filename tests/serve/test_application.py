@@ -279,7 +279,7 @@ def test_settings_pass_from_process_to_process():
         ("ORIGINS", "https://example.org/page", "is none; give scheme, host and port"),
         ("THREADS", "two", "must be a whole number"),
         ("THREADS", "0", "must be at least 1"),
-        ("PRECISION", "float16", "must be float32 or bfloat16"),
+        ("PRECISION", "float16", "must be float32 or bfloat16 or int16"),
         ("TOGETHER", "yes", "must be 1 for yes or 0 for no"),
         ("LIMITS", "body=3", "must be a JSON object"),
         ("LIMITS", '{"bodies": 3}', "must be a JSON object of body"),
@@ -327,7 +327,7 @@ def test_an_application_of_the_environment_loads_when_it_starts(monkeypatch, tmp
 
 
 def test_an_application_without_a_run_says_so_at_the_start():
-    app = create_app()
+    app = create_app(Settings(runs=()))
 
     async def start() -> None:
         async with app.router.lifespan_context(app):
