@@ -43,7 +43,7 @@ def test_english_knows_its_own_language(english: TextParser) -> None:
     assert [token.relation for token in first][:3] == ["det", "amod", "nsubj"]
     assert first[3].text == "gave"
     assert first[3].head is None
-    assert {(arc.predicate, arc.argument, arc.role) for arc in first.graph.arcs} >= {(4, 3, "ARG0"), (4, 8, "ARG1")}
+    assert {(arc.predicate, arc.argument, arc.role) for arc in first.graph.arcs} >= {(4, 3, "ARG0"), (4, 9, "ARGM-TMP")}  # pyright: ignore
     assert [token.upos for token in second] == ["PRON", "AUX", "PART", "VERB", "PRON", "PUNCT"]
     assert [token.lemma for token in second][:4] == ["she", "do", "not", "read"]
 
@@ -51,7 +51,7 @@ def test_english_knows_its_own_language(english: TextParser) -> None:
 def test_moods_have_names() -> None:
     nlp = spigot.load("en-sentiment")
     found = [nlp(text)[0].label for text in ("A warm, funny and wonderful film.", "A dull, stupid and boring mess.")]
-    assert [nlp.parser.class_names[label] for label in found] == ["positive", "negative"]
+    assert found == ["positive", "negative"]
 
 
 def test_both_models_have_the_same_parser(english: TextParser) -> None:

@@ -238,7 +238,7 @@ def sentences(draw: st.DrawFn) -> Sentence:
         heads=draw(st.none() | heads),
         relations=draw(st.none() | texts),
         graph=draw(st.none() | graph),
-        label=draw(st.none() | st.integers(0, 10**12)),
+        label=draw(st.none() | st.integers(0, 10**9 - 1)),
         probabilities=draw(st.none() | st.lists(st.floats(0, 1), max_size=4).map(tuple)),
         id=draw(st.text()),
         annotations=draw(st.dictionaries(st.sampled_from(["mood", "enhanced", "ünder"]), values, max_size=2)),

@@ -42,11 +42,11 @@ def test_it_sees_what_its_trunk_sees() -> None:
     branch, trunk = parser.model.stages["semantics"].encoder, parser.model.encoders["words"]
     before = branch(batch)
     with torch.no_grad():
-        for value in trunk.lstm.parameters():
+        for value in trunk.lstm.parameters():  # pyright: ignore
             value.zero_()
     assert torch.equal(branch(batch), before)  # not the trunk's states
     with torch.no_grad():
-        trunk.embedding.tables[0].weight.zero_()
+        trunk.embedding.tables[0].weight.zero_()  # pyright: ignore
     assert not torch.equal(branch(batch), before)  # but its vectors
 
 
@@ -58,7 +58,7 @@ def test_a_trunk_that_is_not_there() -> None:
 def test_over_states_it_is_a_layer_more_and_trains_what_is_below() -> None:
     parser = branching(over="states")
     parser.model.loss(batch_of(DATA["graphs"].train, parser, list(range(6))), "semantics").sum().backward()
-    assert all(value.grad is not None for value in parser.model.encoders["words"].lstm.parameters())
+    assert all(value.grad is not None for value in parser.model.encoders["words"].lstm.parameters())  # pyright: ignore
     assert parser.model.updated("semantics") == ["semantics", "encoders.words"]
     states = parser.model.encoders["words"].states(batch := batch_of(DATA["graphs"].dev, parser), noisy=False)
     branch = parser.model.stages["semantics"].encoder

@@ -316,7 +316,7 @@ def test_an_application_of_the_environment_loads_when_it_starts(monkeypatch, tmp
     async def whole() -> list[tuple[int, object]]:
         early = await ask("GET", "/ready")
         async with app.router.lifespan_context(app) as state:
-            assert state["limits"] == Limits()
+            assert state["limits"] == Limits()  # pyright: ignore
             found = [await ask("GET", "/ready"), await ask("POST", "/api/parse", json.dumps(BODY).encode())]
         return [early, *found, await ask("GET", "/health")]
 
@@ -327,7 +327,7 @@ def test_an_application_of_the_environment_loads_when_it_starts(monkeypatch, tmp
 
 
 def test_an_application_without_a_run_says_so_at_the_start():
-    app = create_app(Settings(runs=()))
+    app = create_app(settings=Settings(runs=()))
 
     async def start() -> None:
         async with app.router.lifespan_context(app):

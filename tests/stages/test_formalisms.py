@@ -72,8 +72,8 @@ def test_labels_are_joined_if_they_met_on_an_arc_often_enough() -> None:
 def test_parts_that_join_arcs_have_the_scores_of_the_formula(own) -> None:
     stage, batch, _ = made(own=own)
     for low in (stage.arc_parts, stage.label_parts):
-        assert not low.weight.any()
-        torch.nn.init.uniform_(low.weight)
+        assert not low.weight.any()  # pyright: ignore
+        torch.nn.init.uniform_(low.weight)  # pyright: ignore
     scorers = [stage._task(task) for task in range(3)]
     scores, mask = stage.evidence(batch)
     _, crossed = stage.structure.unpack(scores)
@@ -106,7 +106,7 @@ def test_the_log_loss_is_that_of_all_graphs_together(names, order) -> None:
         names=names, loss="log", determinism=False, order=order, sentences=(SHORT if len(names) > 2 else RAIN,)
     )
     for low in (stage.arc_parts, stage.label_parts):
-        torch.nn.init.constant_(low.weight, 30.0)  # so that the parts that join arcs matter
+        torch.nn.init.constant_(low.weight, 30.0)  # so that the parts that join arcs matter  # pyright: ignore
     structure, (scores, mask) = stage.structure, stage.evidence(batch)
     scores = scores.double()[0] * mask[0]
     members = [_members(graphs, own[0]) for graphs, own in zip(structure.tasks, structure.unpack(mask)[0], strict=True)]

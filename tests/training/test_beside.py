@@ -47,12 +47,12 @@ def test_it_has_no_steps_of_its_own_and_learns_all_the_same() -> None:
     assert [phase.tasks for phase in phases(config)] == [("syntax", "semantics")]
     assert config.trained == ["tags", "syntax", "semantics"]
     training = Trainer(fresh(config, DATA.train), DATA)
-    before = [p.clone() for p in training.parser.model.stages["tags"].scorer.parameters()]
+    before = [p.clone() for p in training.parser.model.stages["tags"].scorer.parameters()]  # pyright: ignore
     steps = list(training.steps())
     assert {step.task for step in steps} == {"syntax", "semantics"}
-    after = training.parser.model.stages["tags"].scorer.parameters()
+    after = training.parser.model.stages["tags"].scorer.parameters()  # pyright: ignore
     assert all(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
-    assert "tagging" in steps[-1].dev
+    assert "tagging" in steps[-1].dev  # pyright: ignore
 
 
 @pytest.mark.parametrize(

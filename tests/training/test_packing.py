@@ -57,7 +57,7 @@ def test_what_a_base_has_is_kept_once(tmp_path: Path) -> None:
     first = parser("spigot", DATA)
     base = pack(saved(first, tmp_path / "one"), tmp_path / "base")
     with torch.no_grad():
-        first.model.stages["semantics"].predicates.first.weight.add_(1)
+        first.model.stages["semantics"].predicates.first.weight.add_(1)  # pyright: ignore
     more = pack(saved(first, tmp_path / "two"), tmp_path / "more", base=str(base))
     kept = checkpoint.read_tensors(more / checkpoint.MODEL)[0]
     assert {name.removesuffix(checkpoint.SCALE) for name in kept} == {"_stages.semantics.predicates.first.weight"}

@@ -132,7 +132,7 @@ def parse(
     splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
     streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
     reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
-    words, number, foreign = 0, 0, Foreign()
+    total, number, foreign = 0, 0, Foreign()
     started = time.monotonic()
     with use_threads(threads), contextlib.ExitStack() as stack:
         puts = [stack.enter_context(_target(path, style)) for path, _ in targets]
@@ -148,7 +148,7 @@ def parse(
             for sentence in parser.parse_sentences(batch):
                 for write, shown in writers:
                     write(shown(sentence))
-                words += len(sentence)
+                total += len(sentence)
                 number += 1
             if out == STREAM:
                 sys.stdout.flush()
@@ -157,7 +157,7 @@ def parse(
                 put(FORMATS[style].header if style != "text" else "")
     if foreign.is_notable:
         say(str(foreign))
-    say_speed(parser, number, words, time.monotonic() - started - reader.waited)
+    say_speed(parser, number, total, time.monotonic() - started - reader.waited)
 
 
 def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
