@@ -27,13 +27,16 @@ def models(name: str = "", /, *, as_json: AsJson = False) -> None:
     if not cards:
         print("No model comes with this installation; train one with spigot train.")
         return
-    rows = [[one.name, one.about, f"{one.megabytes:.1f} MB", one.licence, _best(one)] for one in cards]
-    print_table("Models that come with spigot", ["name", "finds", "size", "licence", "scores"], rows)
+    rows = [[one.name, f"{one.megabytes:.1f} MB", one.licence, *_best(one)] for one in cards]
+    print_table("Models that come with spigot", ["", "size", "licence", "first measure", "per cent"], rows)
+    for one in cards:
+        print(f"{one.name}: {one.about}")
     print(f"\nspigot models {DEFAULT} says more; spigot parse uses {DEFAULT} unless it is given another.")
 
 
-def _best(one: Card) -> str:
-    return ", ".join(f"{name} {value:.1f}" for name, value in list(one.scores.items())[:3])
+def _best(one: Card) -> tuple[str, str]:
+    name, value = next(iter(one.scores.items()), ("", 0.0))
+    return name, f"{value:.1f}"
 
 
 def _told(one: Card) -> str:
