@@ -11,7 +11,7 @@ import pytest
 
 from spigot.models import inspect
 from spigot.serve import Server
-from spigot.serve.addresses import names_loopback
+from spigot.serve.addresses import listening, names_loopback
 from tests.serve.conftest import LIMITS, request
 
 BODY = {"words": ["The", "cat", "moves"]}
@@ -290,3 +290,10 @@ def test_the_newer_address_family():
         with socket.create_connection(("::1", server.server_port), timeout=20) as client:
             client.sendall(message(line="GET /health HTTP/1.1", headers=("Host: [::1]",)))
             assert client.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_answers_do_not_wait_for_confirmation() -> None:
+    with listening("127.0.0.1", 0) as server, socket.create_connection(server.getsockname()):
+        accepted, _ = server.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
