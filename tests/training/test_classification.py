@@ -219,7 +219,7 @@ def test_annealing_goes_on_where_pretraining_left_it() -> None:
 
 def _rate(training: Trainer, name: str) -> float:
     part = training.optimisers[name]
-    (rate,) = {group["lr"] for both in (part._dense, part._sparse) for group in both.param_groups}
+    (rate,) = {part._sparse.rate, *(group["lr"] for group in part._dense.param_groups)}
     return rate
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from spigot.config import Optimiser
 from spigot.training.optimiser import ModelOptimiser
+from spigot.training.row_adam import RowAdam
 
 
 class Small(nn.Module):
@@ -107,7 +108,7 @@ def test_each_model_is_clipped_by_itself() -> None:
 
 
 def rates(optimiser: ModelOptimiser) -> set[float]:
-    return {group["lr"] for part in (optimiser._dense, optimiser._sparse) for group in part.param_groups}
+    return {optimiser._sparse.rate, *(group["lr"] for group in optimiser._dense.param_groups)}
 
 
 def test_the_rate_is_annealed_by_epochs() -> None:
@@ -198,3 +199,25 @@ def test_what_is_frozen_is_left_alone() -> None:
     step(model, optimiser, 1)
     assert torch.equal(model.layer.weight, before)
     assert list(optimiser.parameters) == ["table.weight"]
+
+
+def test_rows_are_updated_as_torch_does_it_to_the_last_bit() -> None:
+    torch.manual_seed(3)
+    tables = [nn.Embedding(40, 5, sparse=True) for _ in range(2)]
+    tables[1].load_state_dict(tables[0].state_dict())
+    ours = RowAdam([tables[0].weight], 0.02, (0.9, 0.95))
+    theirs = torch.optim.SparseAdam([tables[1].weight], 0.02, (0.9, 0.95))
+    for k in range(12):
+        rows, weight = torch.randint(0, 30, (3, 4)), torch.randn(3, 4, 5)
+        for table in tables:
+            table.weight.grad = None
+            (table(rows) * weight).sum().backward()
+            assert table.weight.grad is not None
+            table.weight.grad = table.weight.grad.coalesce()
+        if k == 7:
+            ours.rate = theirs.param_groups[0]["lr"] = 0.01
+        ours.step()
+        theirs.step()
+    assert torch.equal(tables[0].weight, tables[1].weight)
+    memory, other = ours.state[tables[0].weight], theirs.state[tables[1].weight]
+    assert all(torch.equal(torch.as_tensor(memory[key]), torch.as_tensor(other[key])) for key in other)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from spigot.training.distributed import sum_gradients
+from spigot.training.row_adam import RowAdam
 from spigot.values import Optimiser
 
 _TAKEN = "|taken"
@@ -43,10 +44,10 @@ class ModelOptimiser:
         dense = [p for p in self.parameters.values() if p not in tables]
         sparse = [p for p in self.parameters.values() if p in tables]
         betas = (settings.beta1, settings.beta2)
-        # A stage that shares its encoder has no tables; neither optimiser takes an empty list.
         rate = settings.learning_rate
+        # A group around the list, since there may be nothing in it.
         self._dense = torch.optim.AdamW([{"params": dense}], rate, betas, weight_decay=0.0, fused=bool(dense))
-        self._sparse = torch.optim.SparseAdam([{"params": sparse}], rate, betas)
+        self._sparse = RowAdam(sparse, rate, betas)
         self._rate, self._taken = rate, 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -58,8 +59,7 @@ class ModelOptimiser:
     def _use(self, rate: float) -> None:
         for group in self._dense.param_groups:
             group["lr"], group["weight_decay"] = rate, self.settings.weight_decay / rate
-        for group in self._sparse.param_groups:
-            group["lr"] = rate
+        self._sparse.rate = rate
 
     @property
     def rate(self) -> float:
@@ -68,8 +68,8 @@ class ModelOptimiser:
 
     def zero_grad(self) -> None:
         """Forget the gradients of the last step."""
-        self._dense.zero_grad()
-        self._sparse.zero_grad()
+        for parameter in self.parameters.values():
+            parameter.grad = None
 
     def step(self, scale: float = 1.0) -> float:
         """Add up the gradients of all processes, clip them, update. Nothing moves if they are zero or no numbers.
@@ -85,7 +85,7 @@ class ModelOptimiser:
         if scale != 1:
             for value in values:
                 value.mul_(scale)
-        norm = float(torch.linalg.vector_norm(torch.stack([value.norm() for value in values]))) if values else 0.0
+        norm = float(nn.utils.get_total_norm(values)) if values else 0.0
         if norm == 0 or not math.isfinite(norm):
             return norm
         if norm > self.settings.max_norm:
@@ -108,19 +108,17 @@ class ModelOptimiser:
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Continue from what `state` gave."""
-        sparse = {p for group in self._sparse.param_groups for p in group["params"]}
         for full, value in state.items():
             if full == _TAKEN:
                 self._taken = int(value)
                 continue
             name, _, key = full.rpartition("|")
             parameter = self.parameters[name]
-            if parameter in sparse:
-                self._sparse.state[parameter][key] = (
-                    int(value) if key == "step" else value.to(parameter.device, copy=True)
-                )
+            if parameter in self._sparse.state:
+                memory, value = self._sparse.state[parameter], int(value) if key == "step" else value
             else:
-                self._dense.state[parameter][key] = value.to(parameter.device, copy=True)
+                memory = self._dense.state[parameter]
+            memory[key] = value.to(parameter.device, copy=True) if isinstance(value, Tensor) else value
 
 
 def _values(gradient: Tensor) -> Tensor:
