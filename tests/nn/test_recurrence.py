@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from spigot import native
+from spigot.nn.activations import quick_tanh_
 from spigot.nn.encoder import BiLSTM
 from spigot.nn.recurrence import LARGEST, layer_weights, read_layer, read_layer_reference, rounded
-from spigot.nn.scorers import quick_tanh_
 
 needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
 
@@ -111,3 +111,13 @@ def test_tanh_is_that_of_torch(count: int) -> None:
     with torch.no_grad():
         torch.testing.assert_close(quick_tanh_(values.clone()), values.tanh(), atol=3e-7, rtol=0)
         assert quick_tanh_(torch.full((9,), torch.nan)).isnan().all()
+
+
+def test_tanh_has_its_derivative() -> None:
+    values = (torch.randn(6, 5) * 2).t().requires_grad_()
+    quick_tanh_(values).square().sum().backward()
+    twin = values.detach().clone().requires_grad_()
+    twin.tanh().square().sum().backward()
+    assert values.grad is not None
+    torch.testing.assert_close(values.grad, twin.grad, atol=2e-6, rtol=0)
+    assert torch.equal(quick_tanh_(values.double()), values.double().tanh())

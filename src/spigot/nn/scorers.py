@@ -6,30 +6,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from spigot import native
-
-
-def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """tanh in place: to a few units in the last place by the kernel where nothing is learned, and else torch's own.
-
-    Example:
-        >>> with torch.no_grad():
-        ...     quick_tanh_(torch.tensor([0.0, 50.0])).tolist()
-        [0.0, 1.0]
-    """
-    if torch.is_grad_enabled() or values.dtype != torch.float32 or not values.is_contiguous():
-        return values.tanh_()
-    if not native.serves(values) or not values.numel():
-        return values.tanh_()
-    native.kernels.tanh_all(values, torch.get_num_threads())
-    return values
+from spigot.nn.activations import quick_tanh_
 
 
 class _Tanh(nn.Module):
     """tanh of what a layer gave, which nobody else needs."""
 
     def forward(self, values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-        return values.tanh() if torch.is_grad_enabled() else quick_tanh_(values)
+        return quick_tanh_(values)
 
 
 class WordScorer(nn.Module):
