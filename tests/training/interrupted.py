@@ -26,15 +26,17 @@ def check_resumes(make: Callable[[], Trainer], every: int = 1) -> list[Step]:
                 {name: value.clone() for name, value in whole.parser.model.state_dict().items()},
                 {name: {k: v.clone() for k, v in part.state().items()} for name, part in whole.optimisers.items()},
                 {name: value.clone() for name, value in whole.best.items()},
+                {name: value.clone() for name, value in whole.average.state().items()},
                 json.dumps(progress_to_dict(whole.progress)),
             )
         )
     for k in range(0, len(states), every):
-        model, optimisers, best, progress = states[k]
+        model, optimisers, best, average, progress = states[k]
         resumed = make()
         resumed.load_model(model)
         for part, state in optimisers.items():
             resumed.optimisers[part].load_state(state)
+        resumed.average.load_state(average)
         resumed.best, resumed.progress = best, progress_from_dict(json.loads(progress))
         assert list(resumed.steps()) == steps[k + 1 :]
         for part, value in whole.parser.model.state_dict().items():

@@ -47,6 +47,8 @@ class Training(Values):
         reduction: Whether what comes back to structures is the gradient of the sum of a batch's losses, or of their
             mean. Parameters get that of the sum in both, so that clipping and learning rates mean the same.
         warm_up: Epochs before gradients may pass the wires.
+        average: How much of itself a running mean of the parameters keeps at each step, 0.999 say; the mean is what is
+            scored after each epoch and kept. 0 for the parameters as they are.
         tests: Whether the test sets are read and scored when the training ends; `spigot evaluate RUN --tests` does it
             later if not.
         save_seconds: How often the state is saved beside the end of each epoch.
@@ -64,6 +66,7 @@ class Training(Values):
     end_weight: Annotated[float, Field(gt=0, lt=1)] | None = None
     reduction: Literal["sum", "mean"] = "sum"
     warm_up: Count = 0
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
     tests: bool = True
     save_seconds: Annotated[float, Field(ge=0)] = 60.0
 

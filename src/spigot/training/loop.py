@@ -14,6 +14,7 @@ from spigot.corpora.corpus import Corpus
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.models.parts import owner_of
+from spigot.training.average import RunningMean
 from spigot.training.development import Development
 from spigot.training.distributed import mean_memory, share, total
 from spigot.training.jackknife import Jackknife
@@ -93,6 +94,7 @@ class Trainer:
     Attributes:
         progress: How far it has come.
         best: The parameters with the best dev score of the present phase.
+        average: The running mean of parameters that is scored and kept in their place, if the experiment wants one.
         development: What scores them.
         jackknife: What the stages with folds need beside.
 
@@ -120,6 +122,7 @@ class Trainer:
         self.phases = phases(self.config)
         self.progress = Progress()
         self.best: dict[str, Tensor] = {}
+        self.average = RunningMean(parser.model, self.config.training.average)
         self.development = Development(parser, corpus)
         self._data = self._encoded()
         for name in self.config.supervised:
@@ -140,6 +143,7 @@ class Trainer:
                 self.load_model(self.best)  # what follows builds on the best stage, not on the last
             if phase.fold is not None:
                 self.jackknife.end(phase.tasks[0], phase.fold)
+            self.average.restart()
             self.progress = replace(
                 self.progress, phase=self.progress.phase + 1, epoch=0, step=0, best=-math.inf, best_epoch=-1
             )
@@ -230,6 +234,7 @@ class Trainer:
         for name in model.updated(task):
             self._check_finite(self.optimisers[name].step(divisor), f"gradient of {name}", phase)
         mean_memory(model.memory())
+        self.average.update()
         return value
 
     def _check_finite(self, value: float, what: str, phase: Phase) -> None:
@@ -246,6 +251,10 @@ class Trainer:
         return weight if task == self.config.end else 1 - weight
 
     def _finish_epoch(self, phase: Phase, step: Step) -> Step:
+        with self.average.in_place():
+            return self._scored(phase, step)
+
+    def _scored(self, phase: Phase, step: Step) -> Step:
         progress = self.progress
         dev, progress.structures = self.development.scores(phase, progress.structures)
         # Without development data the last parameters are the best.

@@ -217,6 +217,7 @@ def save_state(trainer: Trainer, folder: Path) -> None:
     for model, optimiser in trainer.optimisers.items():
         tensors.update({f"optimisers.{model}|{name}": value for name, value in optimiser.state().items()})
     tensors.update({f"jackknife|{name}": value for name, value in trainer.jackknife.state().items()})
+    tensors.update({f"average|{name}": value for name, value in trainer.average.state().items()})
     checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
 
 
@@ -229,6 +230,7 @@ def _restore(trainer: Trainer, folder: Path) -> None:
     trainer.load_model(groups.pop("model"))
     trainer.best = groups.pop("best", {})
     trainer.jackknife.load_state(groups.pop("jackknife", {}))
+    trainer.average.load_state(groups.pop("average", {}))
     for owner, state in groups.items():
         trainer.optimisers[owner.removeprefix("optimisers.")].load_state(state)
     trainer.progress = progress_from_dict(about)
