@@ -6,6 +6,7 @@ parsing the longer one once more, in pieces of a sixteenth. It looks at /proc, s
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -51,7 +52,7 @@ def measure(words: Iterable[str]) -> Cost:
     """Run a command of spigot, and watch it and all that it starts.
 
     Workers of Ray are nobody's children in the end, so that no parent is told what they took: hence looks at /proc,
-    many a second. What a process does between the last look and its end is not seen.
+    some a second. What a process does between the last look and its end is not seen.
     """
     started = time.monotonic()
     command = [sys.executable, "-m", "spigot", *words]
@@ -60,7 +61,7 @@ def measure(words: Iterable[str]) -> Cost:
         ours[process.pid] = (0.0, 0.0)
         while process.poll() is None:
             _look(ours)
-            time.sleep(0.1)
+            time.sleep(0.3)
         if process.returncode:
             raise SystemExit(f"{' '.join(command)} ended with code {process.returncode}")
     seconds = time.monotonic() - started
@@ -71,17 +72,15 @@ def _look(ours: dict[int, tuple[float, float]]) -> None:
     """Bring up to date what our processes have taken, and add those that they have started."""
     seen = {}
     for path in Path("/proc").glob("[0-9]*"):
-        try:
+        with contextlib.suppress(OSError):  # it has ended
             fields = (path / "stat").read_text().rpartition(")")[2].split()
-            status = (path / "status").read_text()
-        except OSError:  # it has ended
-            continue
-        peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
-        spent = (int(fields[11]) + int(fields[12])) / _TICK
-        seen[int(path.name)] = (int(fields[1]), spent, float(peak) / 1024)
-    while new := {pid for pid, (parent, *_) in seen.items() if parent in ours and pid not in ours}:
+            seen[int(path.name)] = int(fields[1]), (int(fields[11]) + int(fields[12])) / _TICK
+    while new := {pid for pid, (parent, _) in seen.items() if parent in ours and pid not in ours}:
         ours |= dict.fromkeys(new, (0.0, 0.0))
-    ours |= {pid: (spent, peak) for pid, (_, spent, peak) in seen.items() if pid in ours}
+    for pid in ours.keys() & seen.keys():
+        with contextlib.suppress(OSError, IndexError):
+            peak = (Path("/proc") / str(pid) / "status").read_text().partition("VmHWM:")[2].split()[0]
+            ours[pid] = seen[pid][1], float(peak) / 1024
 
 
 def main() -> None:
