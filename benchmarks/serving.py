@@ -132,8 +132,8 @@ def measure(
             "one by one",
             single.median,
             ratio=single.median / batched.median,
-            note=f"{batched.rate:.0f} and {single.rate:.0f} requests/s; 95 of 100 within {batched.slow:.0f} and "
-            f"{single.slow:.0f} ms; {batched.errors + single.errors} errors",
+            note=f"{batched.rate:.1f} and {single.rate:.1f} requests/s; 95 of 100 within {batched.slow:.0f} and "
+            f"{single.slow:.0f} ms; {batched.errors} and {single.errors} errors",
         )
 
 

@@ -38,7 +38,7 @@ def status() -> str:
         return "native kernels switched off by SPIGOT_NATIVE=0; everything runs through torch"
     return (
         "native kernels not built (no C++ compiler, or no headers of Python, when it was installed); everything runs "
-        "through torch, more slowly. Install a C++17 compiler and these headers, and reinstall torch-spigot to get them."
+        "through torch, more slowly. Install a C++17 compiler and the headers, and reinstall torch-spigot to get them."
     )
 
 
