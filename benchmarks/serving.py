@@ -1,9 +1,11 @@
 """`spigot serve` under load: requests a second and latency, batched and one by one, for 1 and for 50 clients.
 
-    python -m benchmarks.serving [RUN] [--clients 1,50] [--requests 600] [--draw]
+    python -m benchmarks.serving [RUN] [--clients 1,50,200] [--requests 600] [--seconds 20] [--rounds 3] [--draw]
 
 The server is a process of its own, and so are its clients, one thread for each, all of which send the next request when
-they have the answer to the last one. Without RUN, a parser of the paper's sizes is trained for a few steps first.
+they have the answer to the last one. A round ends after so many requests, or after so many seconds, with the answers to
+what was asked till then: one by one, many clients wait for long. Without RUN, a parser of the paper's sizes is trained
+for a few steps first.
 """
 
 import argparse
@@ -28,7 +30,6 @@ from benchmarks.timing import Row
 from benchmarks.training import THREADS, sentences
 from spigot.training import checkpoint
 
-ROUNDS = 3
 TEXTS = (
     "The old tailor quietly mended the coat that the children had torn.",
     "She promised to call.",
@@ -46,7 +47,7 @@ class Load:
         rate: Requests a second, all clients together.
         median: Milliseconds that half of the requests took at most.
         slow: Milliseconds that 95 of 100 took at most.
-        errors: Answers other than 200.
+        errors: Answers other than 200, and none at all.
     """
 
     rate: float
@@ -67,40 +68,60 @@ def served(run: Path, *options: str) -> Iterator[str]:
             process.terminate()
 
 
-def load(address: str, clients: int, requests: int, *, draw: bool = False) -> Load:
-    """Let clients send requests as fast as they are answered."""
+def load(address: str, clients: int, requests: int, *, seconds: float = 20.0, draw: bool = False) -> Load:
+    """Let clients send requests as fast as they are answered, until they are through or the time is up."""
+    end = time.perf_counter() + seconds
 
     def client(number: int) -> list[tuple[float, bool]]:
         connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
         seen = []
         for k in range(number, requests, clients):
-            body = json.dumps({"text": TEXTS[k % len(TEXTS)], "draw": draw})
             start = time.perf_counter()
-            connection.request("POST", "/api/parse", body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            answer.read()
-            seen.append((time.perf_counter() - start, answer.status == 200))
+            if seen and start > end:
+                break
+            good = _answered(connection, json.dumps({"text": TEXTS[k % len(TEXTS)], "draw": draw}))
+            seen.append((time.perf_counter() - start, good))
         connection.close()
         return seen
 
     with ThreadPoolExecutor(clients) as pool:
         start = time.perf_counter()
         seen = [one for each in pool.map(client, range(clients)) for one in each]
-        seconds = time.perf_counter() - start
-    times = sorted(1000 * took for took, _ in seen)
+        took = time.perf_counter() - start
+    times = sorted(1000 * waited for waited, _ in seen)
     slow = times[min(len(times) - 1, int(0.95 * len(times)))]
-    return Load(len(seen) / seconds, statistics.median(times), slow, sum(not good for _, good in seen))
+    good = sum(good for _, good in seen)
+    return Load(good / took, statistics.median(times), slow, len(seen) - good)
 
 
-def measure(run: Path, clients: tuple[int, ...] = (1, 50), requests: int = 600, *, draw: bool = False) -> Iterator[Row]:
+def _answered(connection: http.client.HTTPConnection, body: str) -> bool:
+    try:
+        connection.request("POST", "/api/parse", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+    except (OSError, http.client.HTTPException):
+        connection.close()  # the next request opens it again
+        return False
+    return answer.status == 200
+
+
+def measure(
+    run: Path,
+    clients: tuple[int, ...] = (1, 50),
+    requests: int = 600,
+    *,
+    seconds: float = 20.0,
+    rounds: int = 3,
+    draw: bool = False,
+) -> Iterator[Row]:
     """One row for each number of clients: the median of batched requests, against that of one by one."""
     best: dict[tuple[int, bool], Load] = {}
     with served(run) as together, served(run, "--one-by-one") as alone:
         for address in (together, alone):
             load(address, 2, 20, draw=draw)  # to warm up
         # In turn, and the best of several rounds: other processes disturb both alike.
-        for count, (batched, address) in itertools.product(clients, ((True, together), (False, alone)) * ROUNDS):
-            new = load(address, count, requests if count > 1 else requests // 4, draw=draw)
+        for count, (batched, address) in itertools.product(clients, ((True, together), (False, alone)) * rounds):
+            new = load(address, count, requests if count > 1 else requests // 4, seconds=seconds, draw=draw)
             old = best.get((count, batched), new)
             best[count, batched] = replace(max(old, new, key=lambda one: one.rate), errors=max(old.errors, new.errors))
     for count in clients:
@@ -111,8 +132,8 @@ def measure(run: Path, clients: tuple[int, ...] = (1, 50), requests: int = 600, 
             "one by one",
             single.median,
             ratio=single.median / batched.median,
-            note=f"{batched.rate:.0f} and {single.rate:.0f} requests/s; 95 of 100 within {batched.slow:.0f} and "
-            f"{single.slow:.0f} ms; {batched.errors + single.errors} errors",
+            note=f"{batched.rate:.1f} and {single.rate:.1f} requests/s; 95 of 100 within {batched.slow:.0f} and "
+            f"{single.slow:.0f} ms; {batched.errors} and {single.errors} errors",
         )
 
 
@@ -131,10 +152,13 @@ def main() -> None:
     parser.add_argument("run", nargs="?", type=Path)
     parser.add_argument("--clients", default="1,50")
     parser.add_argument("--requests", type=int, default=600)
+    parser.add_argument("--seconds", type=float, default=20, help="how long a round may take")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts")
     parser.add_argument("--draw", action="store_true", help="ask for drawings too")
     given = parser.parse_args()
     counts = tuple(map(int, given.clients.split(",")))
-    rows = measure(given.run, counts, given.requests, draw=given.draw) if given.run else serving()
+    asked = {"seconds": given.seconds, "rounds": given.rounds, "draw": given.draw}
+    rows = measure(given.run, counts, given.requests, **asked) if given.run else serving()
     print(f"{os.cpu_count()} cores, {THREADS} threads")
     for row in rows:
         print(f"{row.name}: {row.ours:.1f} ms, {row.other} {row.theirs:.1f} ms; {row.note}")

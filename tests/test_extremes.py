@@ -174,6 +174,34 @@ def test_heads_that_allow_no_tree_are_refused(trees: ProjectiveTrees | NonProjec
     assert 10 < feasible < 240
 
 
+@pytest.mark.parametrize("trees", TREES, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_no_verb_takes_heads_that_allow_no_tree(
+    trees: ProjectiveTrees | NonProjectiveTrees, dtype: torch.dtype
+) -> None:
+    """Two words that have only each other, in one sentence of several, whatever the scores and the strides."""
+    mask = trees.mask(torch.tensor([6, 4, 5]), 7)
+    mask[1, :, 2:4] = False
+    mask[1, 2, 3] = mask[1, 3, 2] = True
+    generator = torch.Generator().manual_seed(3)
+    kinds = [torch.zeros(3, 7, 7, dtype=dtype), torch.randn(3, 7, 7, generator=generator, dtype=dtype)]
+    kinds += [kinds[1].masked_fill(torch.rand(3, 7, 7, generator=generator) < share, -torch.inf) for share in (0.5, 1)]
+    verbs: list[Callable[[Tensor, Tensor], object]] = [
+        trees.argmax,
+        trees.log_partition,
+        trees.marginals,
+        trees.sample,
+        lambda scores, mask: trees.k_best(scores, 3, mask),
+        lambda scores, mask: trees.log_count(mask),
+    ]
+    for scores in kinds:
+        for s, m in ((scores, mask), (scores.mT.contiguous().mT, mask.mT.contiguous().mT), (scores[:1], mask[1:2])):
+            for verb in verbs:
+                for way in both_ways():
+                    with way, pytest.raises(ValueError, match="leaves no"):
+                        verb(s, m)
+
+
 def _refused_or_answered(verb: Callable[[Tensor], object], given: object) -> None:
     said = "an answer"
     try:

@@ -37,8 +37,8 @@ def status() -> str:
     if os.environ.get("SPIGOT_NATIVE", "1") == "0":
         return "native kernels switched off by SPIGOT_NATIVE=0; everything runs through torch"
     return (
-        "native kernels not built (no C++ compiler was found at install time); everything runs through torch, more "
-        "slowly. Install a C++17 compiler and reinstall torch-spigot to get them."
+        "native kernels not built (no C++ compiler, or no headers of Python, when it was installed); everything runs "
+        "through torch, more slowly. Install a C++17 compiler and the headers, and reinstall torch-spigot to get them."
     )
 
 

@@ -98,6 +98,9 @@ def _connect(ray: ModuleType, on: str) -> None:
         if on != "ray":
             raise ConnectionError(f"there is no Ray cluster to join at {on}: {last_line(error)}") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would have its workers yield to everything else on the machine (a niceness of 15), until on a busy one they
+    # hardly run at all; they do what the user asked for, so they get the same share as this process.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         ray.init("local", include_dashboard=False, object_store_memory=_OWN_STORE, **quiet)
     except Exception as error:

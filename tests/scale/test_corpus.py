@@ -1,21 +1,27 @@
 """A corpus becomes shards: every document once, whatever is interrupted, lost or bad."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spigot.bundled import run_folder
+from spigot.config import make_config
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.locks import lock
+from spigot.models import fresh
 from spigot.models.parser import Parser
 from spigot.scale import Options, parse_corpus, read_manifest
 from spigot.scale.ledger import DONE, MANIFEST
+from spigot.scale.machines import packed_model
 from spigot.scale.shards import Look
 from spigot.scale.worker import Order, Worker
 from spigot.training import checkpoint
-from tests.scale.conftest import TEXTS, Here, save_model
+from tests.scale.conftest import RAIN, TEXTS, Here, save_model
+from tests.transformers import bert
 
 SMALL = 20  # bytes, so that every document is a piece
 
@@ -252,3 +258,26 @@ def test_what_nobody_can_do_ends(model: Path, docs: Path, tmp_path: Path, here: 
 def test_a_machine_that_does_not_see_the_folder(model: Path, tmp_path: Path) -> None:
     said = Worker(Order(str(model), str(tmp_path / "nowhere"), Look("jsonl"), mark="ours")).unfit()
     assert f"does not see {tmp_path / 'nowhere'}; the folder of shards must be the same one" in said
+
+
+def test_a_model_that_comes_with_spigot_is_called_by_its_name(docs: Path, tmp_path: Path, here: Here) -> None:
+    manifest = parse_corpus("en", [docs], tmp_path / "out")
+    assert manifest.counts.documents == len(TEXTS)
+    assert [(s.get("document"), s.heads) for s in sentences(tmp_path / "out")] == [
+        (name, s.heads) for name, s in expected(run_folder("en"))
+    ]
+
+
+def test_a_transformer_is_handed_to_other_machines_with_its_files(tmp_path: Path) -> None:
+    encoder = {"kind": "transformer", "model": str(bert(tmp_path / "bert"))}
+    stage = {"annotation": "trees", "mlp": 8, "encoder": encoder}
+    config = make_config({"data": {"tags": "columns"}, "stages": {"syntax": stage}})
+    parser = fresh(config, {"trees": [RAIN]})
+    folder = tmp_path / "run"
+    checkpoint.save_start(folder, parser)
+    checkpoint.write_tensors(folder / checkpoint.MODEL, parser.model.state_dict())
+    packed = packed_model(folder)
+    shutil.rmtree(folder)
+    shutil.rmtree(tmp_path / "bert")
+    there = Worker(Order("elsewhere", str(tmp_path), Look("jsonl"), packed=packed)).parser
+    assert [s.heads for s in there.parse([RAIN])] == [s.heads for s in parser.parse([RAIN])]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from spigot.bundled import run_folder
 from spigot.data.text.decoding import Errors
 from spigot.scale.documents import Manner
 from spigot.scale.ledger import Ledger, Manifest, opened_ledger
@@ -94,7 +95,7 @@ def parse_corpus(
     Every document is in the shards once, or among the errors once, whatever was interrupted or lost on the way.
 
     Args:
-        model: The folder that `spigot train` made.
+        model: The folder that `spigot train` made, or the name of a model that comes with spigot.
         inputs: Files, folders and URLs.
         out: The folder of the shards, which is made if need be.
         options: How documents are read, and answers written.
@@ -117,7 +118,8 @@ def parse_corpus(
         raise ValueError(
             f"piece is {options.piece}, threads is {threads} and workers is {workers}; all must be at least 1."
         )
-    parser = checkpoint.open_run(model)
+    folder = run_folder(model)
+    parser = checkpoint.open_run(folder)
     if parser.reads_gold:
         raise ValueError(f"{model} reads the right trees of sentences, and a corpus has none; use spigot predict.")
     look = Look.of(parser, options.to, graph=options.graph, field=options.field)
@@ -129,14 +131,14 @@ def parse_corpus(
     _check_apart(sources, Path(out))
     asked = {
         "spigot": installed(),
-        "model": {"name": os.fspath(model), "fingerprint": fingerprint(Path(model))},
+        "model": {"name": os.fspath(model), "fingerprint": fingerprint(folder)},
         "inputs": [[source.name, source.size, source.modified] for source in sources],
         "options": dict(vars(options)),
     }
     manner = Manner(options.text, options.id, options.lines, options.tokenised, options.errors, os.getcwd())
     with opened_ledger(Path(out).resolve(), asked, look.suffix) as ledger:
         order = Order(
-            model=str(Path(model).resolve()),
+            model=str(folder.resolve()),
             out=str(ledger.folder),
             look=look,
             manner=manner,
@@ -148,7 +150,7 @@ def parse_corpus(
             plugins=own_plugins(),
         )
         return _Run(ledger, sources, order, watch or (lambda progress: None)).finish(
-            lambda: _team(order, on, workers, Path(model))
+            lambda: _team(order, on, workers, folder)
         )
 
 

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spigot.bundled import run_folder
 from spigot.scale.columns import schema_of
 from spigot.scale.documents import Document, Manner, Placed, text_document
 from spigot.scale.machines import packed_model
@@ -39,7 +39,8 @@ def parse(
 
     Args:
         dataset: The documents, a row each.
-        model: The folder that `spigot train` made. Its files are handed to the workers.
+        model: The folder that `spigot train` made, or the name of a model that comes with spigot. Its files
+            are handed to the workers.
         text: The column with the text.
         id: The column that names documents; `None` if there is none.
         lines: Whether each line is a sentence.
@@ -62,6 +63,7 @@ def parse(
 
     from spigot.ray_cluster import cores
 
+    folder = run_folder(model)
     if not ray.is_initialized():
         ray.init()
     if workers is None:
@@ -69,7 +71,7 @@ def parse(
     least, most = (workers, workers) if isinstance(workers, int) else workers
     manner = Manner(text, id, lines, tokenised)
     order = Order(
-        str(Path(model).resolve()),
+        str(folder.resolve()),
         "",
         Look("parquet"),
         manner,
@@ -80,7 +82,7 @@ def parse(
     )
     return dataset.map_batches(
         Batches,
-        fn_constructor_args=(order, ray.put(packed_model(Path(model)))),
+        fn_constructor_args=(order, ray.put(packed_model(folder))),
         batch_size=batch,
         batch_format="pyarrow",
         compute=ray.data.ActorPoolStrategy(min_size=least, max_size=most),

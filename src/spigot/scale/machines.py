@@ -128,7 +128,7 @@ class Actor:
 
 
 def packed_model(folder: Path) -> dict[str, bytes]:
-    """The files of a model that are needed to use it.
+    """The files of a model that are needed to use it, under their paths in its folder.
 
     Args:
         folder: The folder of the model.
@@ -142,5 +142,6 @@ def packed_model(folder: Path) -> dict[str, bytes]:
     """
     from spigot.training.checkpoint import CONFIG, MODEL, TAGGER, VOCAB
 
-    names = (CONFIG, VOCAB, TAGGER, MODEL)
-    return {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
+    paths = [folder / name for name in (CONFIG, VOCAB, TAGGER, MODEL)]
+    paths += sorted((folder / "encoders").rglob("*"))  # what transformers need beside their weights
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.is_file()}

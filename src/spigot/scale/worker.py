@@ -153,7 +153,9 @@ class Worker:
             return checkpoint.load(order.model, order.device, precision=precision)
         with tempfile.TemporaryDirectory() as folder:
             for name, data in order.packed.items():
-                (Path(folder) / name).write_bytes(data)
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
             return checkpoint.load(folder, order.device, precision=precision)
 
     def _write(self, piece: Piece, bad: Mapping[int, str]) -> Counts:
