@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from spigot import native
+from spigot.nn.whole import Linear
 
 
 def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
@@ -129,8 +130,8 @@ def _hidden(width: int, layers: int) -> nn.Sequential:
     return nn.Sequential(*(part for _ in range(layers) for part in (_linear(width, width), _Tanh())))
 
 
-def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs, bias)
+def _linear(inputs: int, outputs: int, bias: bool = True) -> Linear:
+    layer = Linear(inputs, outputs, bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:
         bound = math.sqrt(3 / outputs)
