@@ -116,7 +116,7 @@ def _done(work: Callable[[Task], Result], task: Task) -> Result | _Wrong:
 def _collected(
     work: Callable[[Task], Result], tasks: Iterator[Task], team: "list[_Copy[Task, Result]]"
 ) -> Iterator[Result]:
-    idle, busy = list(team), dict[Connection, _Copy[Task, Result]]()
+    idle, busy = list(team), list[_Copy[Task, Result]]()
     upcoming, found = deque[Task](), dict[int, Result | _Wrong]()
     given = shown = 0
     wrong: Exception | None = None
@@ -124,7 +124,7 @@ def _collected(
         while idle and upcoming and given - shown < _AHEAD * len(team):
             copy = idle.pop()
             copy.give(given, upcoming.popleft())
-            busy[copy.connection] = copy
+            busy.append(copy)
             given += 1
         while shown in found:  # by now all copies have something to do
             result = found.pop(shown)
@@ -145,8 +145,9 @@ def _collected(
                 found[given] = _done(work, upcoming.popleft())
                 given += 1
             continue
-        for connection in wait(list(busy)):
-            copy = busy.pop(connection)  # pyright: ignore[reportArgumentType] # it waits for connections alone
+        ready = wait([copy.connection for copy in busy])
+        for copy in [copy for copy in busy if copy.connection in ready]:
+            busy.remove(copy)
             try:
                 found[copy.number] = copy.heard()
                 idle.append(copy)

@@ -48,7 +48,8 @@ def _parse(*words: str | Path) -> int:
 
 def _expected(run: Path) -> list[Sentence]:
     """The long way round: find the sentences, then let the system parse them."""
-    return list(checkpoint.load(run).parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
+    parser = checkpoint.load(run, precision="int16")  # as the command does
+    return list(parser.parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
 
 
 @pytest.mark.parametrize("out", ["out.jsonl", "out.conllu", "out.sdp"])

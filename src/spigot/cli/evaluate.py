@@ -38,7 +38,7 @@ def evaluate(
     seed: int = 0,
     threads: int | None = None,
     device: Device = "cpu",
-    precision: Precision = "int16",
+    precision: Precision = "float32",
     format: FormatName = None,
     skip_bad: Flag = False,
     as_json: AsJson = False,

@@ -170,10 +170,10 @@ class Linear(ReadsWhole, nn.Linear):
         super().__init__(inputs, outputs, bias)
         self._whole = Remembered[WholeWeights]()
 
-    def forward(self, inputs: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
+    def forward(self, input: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
         """Its outputs."""
-        if not self.reads_whole(inputs):
-            return super().forward(inputs)
+        if not self.reads_whole(input):
+            return super().forward(input)
         parameters = [self.weight] if self.bias is None else [self.weight, self.bias]
         weights = self._whole.of(parameters, lambda: whole_weights(self.weight, self.bias))
-        return whole_product(inputs, weights, self.out_features)
+        return whole_product(input, weights, self.out_features)
