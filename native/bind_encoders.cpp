@@ -29,6 +29,20 @@ void bind_encoders(nb::module_& m) {
         nb::gil_scoped_release release;
         k.lstm_layer(batch, threads);
     });
+    m.def("whole_product", [&k](In<float> inputs, In<int16_t> weight, In<float> scale, In<float> bias,
+                                Out<float> results, int threads) {
+        WholeProduct product;
+        product.inputs = inputs.data();
+        product.rows = static_cast<int64_t>(inputs.shape(0));
+        product.width = static_cast<int64_t>(inputs.shape(1));
+        product.outputs = static_cast<int64_t>(results.shape(1));
+        product.weight = weight.data();
+        product.scale = scale.data();
+        product.bias = bias.data();
+        product.results = results.data();
+        nb::gil_scoped_release release;
+        k.whole_product(product, threads);
+    });
     m.def("tanh_all", [&k](Out<float> values, int threads) {
         nb::gil_scoped_release release;
         k.tanh_all(values.data(), static_cast<int64_t>(values.size()), threads);

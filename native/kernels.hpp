@@ -182,9 +182,20 @@ struct LstmBatch {
     float* states;
 };
 
+// (rows, width) numbers times a matrix of whole ones that lies in panels, plus a bias: (rows, outputs).
+struct WholeProduct {
+    const float* inputs;
+    int64_t rows, width, outputs;
+    const int16_t* weight;
+    const float* scale;
+    const float* bias;
+    float* results;
+};
+
 // Networks that only read.
 struct EncoderKernels {
     int lanes;
+    void (*whole_product)(const WholeProduct&, int threads);
     void (*lstm_layer)(const LstmBatch&, int threads);
     void (*tanh_all)(float* values, int64_t count, int threads);
 };

@@ -6,7 +6,7 @@ namespace spigot {
 namespace SPIGOT_ARCH {
 
 extern const EncoderKernels encoder_kernels;
-const EncoderKernels encoder_kernels = {unit_lanes, lstm_layer, tanh_all};
+const EncoderKernels encoder_kernels = {unit_lanes, whole_product, lstm_layer, tanh_all};
 
 }  // namespace SPIGOT_ARCH
 }  // namespace spigot

@@ -11,15 +11,11 @@
 
 #include "activations.hpp"
 #include "kernels.hpp"
-#include "numbers16.hpp"
+#include "products16.hpp"
 #include "pool.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
-
-constexpr int64_t row_block = 96;
-
-inline Lanes<float> floats(Sums s) { return __builtin_convertvector(s, Lanes<float>); }
 
 struct LstmWork {
     const LstmBatch& given;
@@ -38,24 +34,11 @@ struct LstmWork {
             for (int64_t r = 0; r < count && (!direction || given.apart); ++r)
                 worth[r] = quantise(inputs + r * given.stride, given.width, 2 * pairs, x + r * 2 * pairs);
             const LstmWeights& w = given.weights[direction];
-            for (int64_t p = 0; p < panels; ++p) {
-                const int16_t* panel = w.input + p * pairs * 2 * panel_columns;
-                const float* scale = w.input_scale + p * panel_columns;
-                const float* bias = w.bias + p * panel_columns;
-                in_groups(count, [&](auto n, int64_t r) {
-                    constexpr int Rows = decltype(n)::value;
-                    const int16_t* rows[Rows];
-                    for (int i = 0; i < Rows; ++i) rows[i] = x + (r + i) * 2 * pairs;
-                    Sums sums[Rows][panel_vectors];
-                    multiply<Rows>(rows, panel, pairs, sums);
-                    for (int i = 0; i < Rows; ++i)
-                        for (int v = 0; v < panel_vectors; ++v) {
-                            const int64_t at = v * unit_lanes;
-                            float* to = gates[direction] + ((first + r + i) * panels + p) * panel_columns + at;
-                            store(to, floats(sums[i][v]) * (load(scale + at) * worth[r + i]) + load(bias + at));
-                        }
-                });
-            }
+            float* to = gates[direction] + first * panels * panel_columns;
+            times_panels({w.input, w.input_scale, w.bias, panels, pairs}, x, worth, count,
+                         [&](int64_t row, int64_t column, Lanes<float> sum) {
+                             store(to + row * panels * panel_columns + column, sum);
+                         });
         }
     }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.cli import processes
 from spigot.cli.streams import show_what_can_be_shown
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
@@ -47,7 +48,43 @@ def _parse(*words: str | Path) -> int:
 
 def _expected(run: Path) -> list[Sentence]:
     """The long way round: find the sentences, then let the system parse them."""
-    return list(checkpoint.load(run).parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
+    parser = checkpoint.load(run, precision="int16")  # as the command does
+    return list(parser.parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
+
+
+@pytest.mark.parametrize("out", ["out.jsonl", "out.conllu", "out.sdp"])
+def test_any_number_of_processes_writes_the_same(
+    trained: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.setattr("spigot.cli.parse.SHARE", 1)
+    assert _parse(trained, text, "-o", tmp_path / out, "--processes", "1") == 0
+    expected = (tmp_path / out).read_text(encoding="utf-8")
+    assert _parse(trained, text, "-o", tmp_path / out, "--processes", "3") == 0
+    assert (tmp_path / out).read_text(encoding="utf-8") == expected
+
+
+def test_a_bad_file_stops_all_processes_with_a_sentence(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, out = tmp_path / "bad.txt", tmp_path / "out.conllu"
+    bad.write_bytes(b"Rain fell.\n\n\xff\n")
+    assert _parse(trained, bad, "-o", out, "--processes", "2") != 0
+    assert "bad.txt" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_long_files_are_for_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "cores", lambda: 2)
+    monkeypatch.setattr(processes, "can_fork", lambda: True)
+    long, short = tmp_path / "long.txt", tmp_path / "short.txt"
+    long.write_text("Rain fell. " * 20_000)
+    short.write_text("Rain fell.")
+    count = processes.process_count
+    assert count(None, None, "cpu", [long]) == 2
+    assert count(None, None, "cpu", [short]) == count(None, 2, "cpu", [long]) == count(None, None, "cuda", [long]) == 1
+    assert count(None, None, "cpu", [long, processes.STREAM]) == 1
+    with pytest.raises(ValueError, match="several need a CPU and Linux"):
+        count(2, None, "cuda", [long])
 
 
 def test_every_format_says_the_same(trained: Path, text: Path, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_evaluate_failures(trained, trained_without_syntax, trees, graphs, tmp_p
 
 
 def test_predict_keeps_the_format_and_the_order(trained, graphs, trees, tmp_path, capsys):
-    predicted = list(checkpoint.load(trained).parse(GOLD))
+    predicted = list(checkpoint.load(trained, precision="int16").parse(GOLD))
     out = tmp_path / "out.sdp"
     assert run("predict", trained, graphs, "-o", out, "--threads", "1") == 0
     printed = capsys.readouterr()
@@ -223,13 +223,11 @@ def test_predict_streams(trained, trees, tmp_path, monkeypatch, capsys):
 
 
 def test_predict_reads_as_it_goes(trained, trees, tmp_path, monkeypatch):
-    """No more sentences are held than the parser asks for at a time."""
-    from spigot.models import parser
-
-    monkeypatch.setattr(parser, "CHUNK", 2)
-    read_so_far, held = [0], []
+    """No more sentences are held than a process is given at a time."""
     from spigot.cli import predict as command
 
+    monkeypatch.setattr(command, "SHARE", 2)
+    read_so_far, held = [0], []
     honest_read, honest_write = command.read, command.write_several
 
     def counting(*arguments, **options):

@@ -7,7 +7,8 @@ from torch import nn
 from spigot import native
 from spigot.nn.activations import quick_tanh_
 from spigot.nn.encoder import BiLSTM
-from spigot.nn.recurrence import LARGEST, layer_weights, read_layer, read_layer_reference, rounded
+from spigot.nn.recurrence import layer_weights, read_layer, read_layer_reference
+from spigot.nn.whole import LARGEST, rounded
 
 needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
 

@@ -37,10 +37,10 @@ Precision: TypeAlias = Annotated[
     Literal["float32", "bfloat16", "int16"],
     cyclopts.Parameter(
         help="What words are encoded in: float32; bfloat16 where that is quicker; int16 to read quickly on a CPU, with "
-        "states rounded to three digits."
+        "states and scores rounded to three digits, and as float32 elsewhere."
     ),
 ]
-"""`--precision`: of encoders; structures are found in single precision either way."""
+"""`--precision`: of encoders, and whole numbers of scorers; structures are found in single precision either way."""
 
 FormatName: TypeAlias = Annotated[
     str | None,

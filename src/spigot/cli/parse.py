@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, cast
 
 import cyclopts
 
@@ -15,6 +15,7 @@ from spigot.cli.console import Device, Flag, Precision, listed, progress, say, t
 from spigot.cli.graph_files import graph_fields, graph_targets
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
 from spigot.cli.parse_scale import Corpus, parse_folder
+from spigot.cli.processes import SHARE, Processes, process_count
 from spigot.data.formats import FORMATS, guess
 from spigot.data.formats.files import require, written
 from spigot.data.sentence import Sentence
@@ -22,6 +23,7 @@ from spigot.data.text.decoding import Errors
 from spigot.data.text.foreign import Foreign
 from spigot.data.text.reading import Reader
 from spigot.data.text.spacing import with_text
+from spigot.forks import in_order
 
 if TYPE_CHECKING:
     from spigot.annotations import AbstractAnnotation
@@ -47,8 +49,9 @@ def parse(
     tokenised: Flag = False,
     errors: Errors = "strict",
     threads: int | None = None,
+    processes: Processes = None,
     device: Device = "cpu",
-    precision: Precision = "float32",
+    precision: Precision = "int16",
     corpus: Annotated[Corpus | None, cyclopts.Parameter(name="*")] = None,
 ) -> None:
     """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
@@ -86,9 +89,9 @@ def parse(
     errors
         What to do about bytes that are not UTF-8: stop (strict), or read each as U+FFFD (replace).
     threads
-        How many threads torch may use; by default one for each core, up to four.
+        How many threads torch may use in each process; by default one where there are several processes, and elsewhere
+        one for each core, up to four.
     """
-    from spigot.models.parser import CHUNK
     from spigot.report.page import check_target
     from spigot.training import checkpoint
 
@@ -131,25 +134,22 @@ def parse(
         say("Reading from the keyboard; a full stop or a blank line ends a sentence, and Ctrl-D the text.")
     splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
     streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
-    reader = Reader(streams, splitter, errors=errors, batch=CHUNK)
+    reader = Reader(streams, splitter, errors=errors, batch=SHARE)
+    answer = _answerer(style, targets, _annotations(parser, kept), parser)
     total, number, foreign = 0, 0, Foreign()
     started = time.monotonic()
-    with use_threads(threads), contextlib.ExitStack() as stack:
+    copies = process_count(processes, threads, device, sources)
+    with use_threads(1 if copies > 1 and threads is None else threads), contextlib.ExitStack() as stack:
         puts = [stack.enter_context(_target(path, style)) for path, _ in targets]
-        annotations = _annotations(parser, kept)
-        writers = [
-            (_writer(style, path, put, annotations, parser.class_names), shown)
-            for put, (path, shown) in zip(puts, targets, strict=True)
-        ]
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
-        for batch in reader if quiet else progress(reader, "parsing"):
-            foreign += parser.foreign(batch)
-            for sentence in parser.parse_sentences(batch):
-                for write, shown in writers:
-                    write(shown(sentence))
-                total += len(sentence)
-                number += 1
+        answers = in_order(answer, enumerate(reader), copies)
+        for answered in answers if quiet else progress(answers, "parsing"):
+            for put, text in zip(puts, answered.texts, strict=True):
+                put(text)
+            foreign += answered.foreign
+            total += answered.words
+            number += answered.sentences
             if out == STREAM:
                 sys.stdout.flush()
         if not number:
@@ -227,27 +227,40 @@ def _annotations(parser: "Parser", kept: Sequence[str]) -> "list[AbstractAnnotat
     return [annotation for name, annotation in parser.annotations.items() if name in kept]
 
 
-def _writer(
+class _Answered(NamedTuple):
+    """What some sentences became: the text for each of the targets, and how much it was."""
+
+    texts: list[str]
+    sentences: int
+    words: int
+    foreign: Foreign
+
+
+def _answerer(
     style: Style,
-    out: Path,
-    put: Callable[[str], object],
+    targets: "Sequence[tuple[Path, Callable[[Sentence], Sentence]]]",
     annotations: "Sequence[AbstractAnnotation]",
-    classes: Mapping[int, str],
-) -> Callable[[Sentence], None]:
-    """What writes a sentence, with all that belongs to it, so that whoever waits for it can go on."""
-    terminal = out == STREAM and sys.stdout.isatty()
-    opens = True
+    parser: "Parser",
+) -> Callable[[tuple[int, list[Sentence]]], _Answered]:
+    """What parses a batch, given with its number, and makes text of it."""
 
-    def write(sentence: Sentence) -> None:
-        nonlocal opens
+    def rendered(sentence: Sentence, out: Path, opens: bool) -> str:
         if style == "text":
-            put(f"{_drawn(sentence, terminal, annotations, classes)}\n\n")
-            return
+            terminal = out == STREAM and sys.stdout.isatty()
+            return f"{_drawn(sentence, terminal, annotations, parser.class_names)}\n\n"
         text, layout = FORMATS[style].render(with_text(sentence) if style == "conllu" else sentence, opens)
-        put(text + layout.tail)
-        opens = False
+        return text + layout.tail
 
-    return write
+    def answer(task: tuple[int, list[Sentence]]) -> _Answered:
+        number, batch = task
+        found = list(parser.parse_sentences(batch))
+        texts = [
+            "".join(rendered(shown(sentence), out, opens=not number and not k) for k, sentence in enumerate(found))
+            for out, shown in targets
+        ]
+        return _Answered(texts, len(found), sum(map(len, found)), parser.foreign(batch))
+
+    return answer
 
 
 def _drawn(

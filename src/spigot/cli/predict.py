@@ -24,10 +24,12 @@ from spigot.cli.console import (
 )
 from spigot.cli.graph_files import graph_fields, graph_targets
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
+from spigot.cli.processes import SHARE, Processes, process_count
 from spigot.data.formats import FORMATS, guess, read, write_several
 from spigot.data.formats.files import Location, require
 from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
+from spigot.forks import in_order
 
 if TYPE_CHECKING:
     from spigot.models.parser import Parser
@@ -61,8 +63,9 @@ def predict(
     graph: Enhanced = False,
     field: str | None = None,
     threads: int | None = None,
+    processes: Processes = None,
     device: Device = "cpu",
-    precision: Precision = "float32",
+    precision: Precision = "int16",
     skip_bad: Flag = False,
 ) -> None:
     """Parse or classify a file with a trained system and write what it finds.
@@ -92,7 +95,8 @@ def predict(
         Which graph to write in SDP or to the enhanced column, if the system finds several; without it each goes to an
         SDP file of its own: OUT.sdp, OUT.NAME.sdp.
     threads
-        How many threads torch may use; by default one for each core, up to four.
+        How many threads torch may use in each process; by default one where there are several processes, and elsewhere
+        one for each core, up to four.
     skip_bad
         Leave out malformed sentences and say how many; without it they are an error.
     """
@@ -127,14 +131,20 @@ def predict(
 
     words = 0
 
+    def batches() -> Iterator[list[Sentence]]:
+        rest = itertools.chain(first, sentences)
+        while batch := list(itertools.islice(rest, SHARE)):
+            yield batch
+
     def found() -> Iterator[Sentence]:
         nonlocal words
-        for sentence in parser.parse(itertools.chain(first, sentences)):
-            words += len(sentence)
-            yield sentence
+        for batch in in_order(lambda batch: list(parser.parse(batch)), batches(), copies):
+            words += sum(map(len, batch))
+            yield from batch
 
     started = time.monotonic()
-    with use_threads(threads):
+    copies = process_count(processes, threads, device, [file])
+    with use_threads(1 if copies > 1 and threads is None else threads):
         number = write_several(progress(found(), "parsing"), targets, style)
     if out == STREAM:
         sys.stdout.flush()

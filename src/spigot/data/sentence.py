@@ -124,10 +124,13 @@ class Sentence:
             annotations: Annotations by name.
         """
         short = (("heads", heads), ("relations", relations), ("graph", graph), ("label", label))
-        short = (*short, ("probabilities", probabilities))
-        merged = {**annotations, **{name: value for name, value in short if value is not _GIVEN}}
-        if taken := _TAKEN.intersection(merged):
-            raise ValueError(f"no annotation can be called {min(taken)!r}, as a part of every sentence is; rename it.")
+        merged = dict(annotations)
+        for name, value in (*short, ("probabilities", probabilities)):
+            if value is not _GIVEN:
+                merged[name] = value
+        if not _TAKEN.isdisjoint(merged):
+            taken = min(_TAKEN.intersection(merged))
+            raise ValueError(f"no annotation can be called {taken!r}, as a part of every sentence is; rename it.")
         annotations = {name: value for name, value in merged.items() if value is not None}
         put = object.__setattr__
         put(self, "forms", forms)
@@ -137,8 +140,8 @@ class Sentence:
         put(self, "annotations", annotations)
         put(self, "id", id)
         put(self, "source", source)
-        for name in (*COLUMNS, "heads", "relations"):
-            values = self.get(name)
+        columns = (("lemmas", lemmas), ("tags", tags), ("upos", upos), ("heads", annotations.get("heads")))
+        for name, values in (*columns, ("relations", annotations.get("relations"))):
             if values is not None and len(values) != len(forms):
                 who = id or " ".join(forms[:8])
                 raise ValueError(f"sentence {who} has {len(forms)} words but {len(values)} {name}.")
@@ -155,10 +158,14 @@ class Sentence:
 
     def put(self, name: str, value: Any) -> "Sentence":
         """The same sentence with another annotation of this name, or with none if the value is `None`."""
-        if name in COLUMNS:
-            return replace(self, **{name: value})
-        others = {key: other for key, other in self.annotations.items() if key != name}
-        return replace(self, annotations=others if value is None else {**others, name: value})
+        return self.put_all({name: value})
+
+    def put_all(self, values: Mapping[str, Any]) -> "Sentence":
+        """The same sentence with several other annotations, by name, each as `put` would have it."""
+        columns = {name: value for name, value in values.items() if name in COLUMNS}
+        kept = {name: value for name, value in self.annotations.items() if name not in values}
+        others = {name: value for name, value in values.items() if name not in COLUMNS}
+        return replace(self, annotations={**kept, **others}, **columns)
 
     @property
     def heads(self) -> tuple[int, ...] | None:

@@ -65,7 +65,7 @@ class Parser:
         """The last stage: what the system is for."""
         return self.model.stages[self.config.end]
 
-    @property
+    @cached_property
     def reads_gold(self) -> tuple[str, ...]:
         """The right annotations of sentences that it is built to read."""
         stages = self.model.stages.values()
@@ -76,7 +76,7 @@ class Parser:
         """Whether it was trained on tags, and has neither a tagger nor a stage to find those of plain text."""
         return self.tagger is None and len(self.vocab.tags) > len(SPECIAL) and "tags" not in self.finds
 
-    @property
+    @cached_property
     def finds(self) -> tuple[str, ...]:
         """The annotations that it finds by itself, and can be judged by, by name.
 
@@ -85,7 +85,7 @@ class Parser:
         stages = (stage for stage in self.model.stages.values() if stage.learns)
         return tuple(dict.fromkeys(one.name for stage in stages for one in stage.annotation.members))
 
-    @property
+    @cached_property
     def gives(self) -> tuple[str, ...]:
         """What its answers have: all that it finds, and what it makes by rule.
 
@@ -241,12 +241,9 @@ class Parser:
 
     def visible(self, sentence: Sentence) -> Sentence:
         """What the system may look at: no annotation, but for gold ones if it is built to read them."""
-        bare = sentence.without_annotation()
-        for name in self.finds:
-            bare = bare if bare.get(name) is None else bare.put(name, None)  # tags, if it finds them itself
-        for name in self.reads_gold:
-            bare = bare.put(name, sentence.get(name))
-        return bare
+        hidden = {name: None for name in self.finds if name in COLUMNS}  # tags, if it finds them itself
+        shown = {name: sentence.get(name) for name in self.reads_gold}
+        return sentence.without_annotation().put_all({**hidden, **shown})
 
     def found(self, answers: Mapping[str, Answer], lengths: list[int]) -> list[dict[str, Any]]:
         """What the answers of all stages say about each sentence of a batch: its annotations by name."""
@@ -262,10 +259,7 @@ class Parser:
 
     def answered(self, sentence: Sentence, found: Mapping[str, Any]) -> Sentence:
         """A sentence with what was found in it, and no other annotation."""
-        bare = sentence.without_annotation()
-        for name, value in found.items():
-            bare = bare.put(name, value)
-        return bare
+        return sentence.without_annotation().put_all(found)
 
     def read(self, sentences: Iterable[Sentence], *, tagged: bool = False, plain: bool = False) -> list[Sentence]:
         """The sentences as the system reads them: with its own tags and lemmas, and if they are plain in its spelling.

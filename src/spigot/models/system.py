@@ -17,7 +17,7 @@ from spigot.data.vocab import Vocab
 from spigot.encoders import AbstractEncoder, Precision, make_encoder
 from spigot.interface import AbstractEstimator
 from spigot.models.parts import Part, owner_of, with_tuned
-from spigot.nn.encoder import BiLSTM
+from spigot.nn.whole import ReadsWhole
 from spigot.stages.constraints import Constraints, Infeasible
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
 from spigot.types import Mask, Parts, Values
@@ -194,14 +194,14 @@ class System(nn.Module):
         return "float32"
 
     def compute_in(self, precision: Precision) -> None:
-        """Have all encoders compute in another precision.
+        """Have encoders, and what scores their states, compute in another precision.
 
         Args:
-            precision: `float32`; `bfloat16` where that is the quicker one; `int16` to have BiLSTMs on the CPU read in
-                whole numbers.
+            precision: `float32`; `bfloat16` where that is the quicker one; `int16` to have BiLSTMs and scorers on the
+                CPU read in whole numbers.
         """
         for part in self.modules():
-            if isinstance(part, AbstractEncoder | BiLSTM):
+            if isinstance(part, AbstractEncoder | ReadsWhole):
                 part.precision = precision
 
     def all_wires(self) -> Iterator[Wire]:

@@ -8,12 +8,13 @@ from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
 from spigot.nn.noise import locked_dropout
+from spigot.nn.whole import Linear, ReadsWhole, Remembered, WholeWeights, whole_product, whole_weights
 
 HEAD_STREAM, DEPENDENT_STREAM = 66, 67
 """Of the random numbers of a sentence, those that decide about the two sides of a scorer."""
 
 
-class Biaffine(nn.Module):
+class Biaffine(ReadsWhole):
     r"""$s_{ij\ell} = h_i^\top W_\ell\, d_j + u_\ell^\top h_i + v_\ell^\top d_j + c_\ell$ for all pairs of words.
 
     $h_i$ and $d_j$ are one hidden layer each over the states. Two products of matrices give all labels of all pairs, so
@@ -36,9 +37,10 @@ class Biaffine(nn.Module):
 
     def __init__(self, inputs: int, hidden: int, outputs: int = 1, *, dropout: float = 0.0, stream: int = 0) -> None:
         super().__init__()
-        self.head, self.dependent = nn.Linear(inputs, hidden), nn.Linear(inputs, hidden)
+        self.head, self.dependent = Linear(inputs, hidden), Linear(inputs, hidden)
         self.weight = nn.Parameter(torch.empty(hidden + 1, outputs, hidden + 1))
         self.dropout, self.stream = dropout, 2 * stream
+        self._whole = Remembered[WholeWeights]()
         for side in (self.head, self.dependent):
             nn.init.orthogonal_(side.weight)
             nn.init.zeros_(side.bias)
@@ -51,10 +53,10 @@ class Biaffine(nn.Module):
         self, states: Float[Tensor, "batch n d"], seeds: Int[Tensor, " batch"] | None = None
     ) -> Float[Tensor, "batch n n k"]:
         """Scores of all pairs (head, dependent); with seeds, one for each sentence, units are left out."""
-        heads = self._side(self.head, states, seeds, HEAD_STREAM)
+        heads = self._with_one(self._side(self.head, states, seeds, HEAD_STREAM))
         dependents = self._side(self.dependent, states, seeds, DEPENDENT_STREAM)
         batch, n, width = heads.shape
-        turned = (dependents @ self.weight.flatten(1)).view(batch, -1, width)  # a row for each dependent and label
+        turned = self._turned(dependents).view(batch, -1, width)  # a row for each dependent and label
         return (heads @ turned.transpose(1, 2)).view(batch, n, n, -1)
 
     def at(
@@ -73,5 +75,16 @@ class Biaffine(nn.Module):
 
     def _side(self, layer: nn.Linear, states: Tensor, seeds: Tensor | None, stream: int) -> Tensor:
         hidden = leaky_relu(layer(states), 0.1)
-        hidden = locked_dropout(hidden.transpose(0, 1), seeds, self.dropout, stream + self.stream).transpose(0, 1)
+        return locked_dropout(hidden.transpose(0, 1), seeds, self.dropout, stream + self.stream).transpose(0, 1)
+
+    def _turned(self, dependents: Float[Tensor, "batch n h"]) -> Float[Tensor, "batch n k*(h+1)"]:
+        """What each dependent makes of a head, for each label."""
+        if not self.reads_whole(dependents):
+            return self._with_one(dependents) @ self.weight.flatten(1)
+        weights = self._whole.of(
+            [self.weight], lambda: whole_weights(self.weight[:-1].flatten(1).t(), self.weight[-1].flatten())
+        )
+        return whole_product(dependents, weights, self.weight[0].numel())
+
+    def _with_one(self, hidden: Float[Tensor, "batch n h"]) -> Float[Tensor, "batch n h+1"]:
         return torch.cat((hidden, hidden.new_ones(*hidden.shape[:-1], 1)), -1)

@@ -1,6 +1,7 @@
 """From token indices to states: embeddings and a BiLSTM."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from spigot import native
 from spigot.nn.noise import dropout, locked_dropout, uniform
 from spigot.nn.recurrence import LayerWeights, layer_weights, read_layer
+from spigot.nn.whole import ReadsWhole, Remembered
 
 UNKNOWN, ROOT, END = 0, 1, 2
 """The first indices of every table. Each sentence stands between the root symbol and the end symbol."""
@@ -97,7 +99,7 @@ class TokenEmbedding(nn.Module):
         return torch.cat(found, -1)
 
 
-class BiLSTM(nn.Module):
+class BiLSTM(ReadsWhole):
     """Left-to-right and right-to-left LSTMs, without packing: the backward ones read each sentence reversed in place.
 
     Args:
@@ -111,16 +113,12 @@ class BiLSTM(nn.Module):
 
     Attributes:
         outputs: Length of a state.
-        precision: `int16` to read in whole numbers, where nothing is learned, on a CPU with kernels; elsewhere it is as
-            any other.
 
     Example:
         >>> states = BiLSTM(4, 3)(torch.zeros(2, 5, 4), torch.tensor([5, 2]))
         >>> states.shape
         torch.Size([2, 5, 6])
     """
-
-    precision: str = "float32"
 
     def __init__(
         self,
@@ -134,7 +132,7 @@ class BiLSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.outputs = 2 * hidden if layers else inputs
-        self._whole: dict[tuple[int, int], tuple[list[Tensor], LayerWeights]] = {}
+        self._whole = defaultdict[tuple[int, int], Remembered[LayerWeights]](Remembered)
         if not layers:
             widths, depth = [], 0
         elif interleaved:
@@ -178,14 +176,7 @@ class BiLSTM(nn.Module):
 
     def reads_whole(self, inputs: Tensor) -> bool:
         """Whether these are read in whole numbers."""
-        return (
-            self.precision == "int16"
-            and bool(self.forward_layers)
-            and not torch.is_grad_enabled()
-            and not torch.is_autocast_enabled("cpu")
-            and inputs.dtype == torch.float32
-            and native.serves(inputs)
-        )
+        return bool(self.forward_layers) and super().reads_whole(inputs)
 
     def read(
         self, inputs: Float[Tensor, "rows d"], place: Int[Tensor, "batch n"], lengths: Int[Tensor, " batch"]
@@ -215,13 +206,8 @@ class BiLSTM(nn.Module):
 
     def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:
         """A layer's weights in whole numbers, rounded anew when they have changed."""
-        # Compared by value: fused optimisers do not count up the versions of what they change.
         now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
-        known = self._whole.get((k, layer))
-        if known is None or not all(map(torch.equal, known[0], now)):
-            rounded = layer_weights(right, left, layer, native.kernels.LSTM_LANES)
-            known = self._whole[k, layer] = ([values.detach().clone() for values in now], rounded)
-        return known[1]
+        return self._whole[k, layer].of(now, lambda: layer_weights(right, left, layer, native.kernels.LSTM_LANES))
 
 
 def _rearranged(states: Float[Tensor, "time batch d"], places: Int[Tensor, " time*batch"]) -> Tensor:

@@ -12,40 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from spigot import native
-
-LARGEST = 4095
-"""The largest whole number that an input or a state becomes."""
-_LARGEST_SUM = 2**31 - 1
-
-
-class Rounded(NamedTuple):
-    """Weights as whole numbers.
-
-    Attributes:
-        weight: The numbers, a row for each output.
-        scale: What one of them is worth, for each output.
-
-    Example:
-        >>> rounded(torch.tensor([[1.0, -0.5]])).weight
-        tensor([[ 32767, -16384]], dtype=torch.int16)
-    """
-
-    weight: Int[Tensor, "outputs inputs"]
-    scale: Float[Tensor, " outputs"]
-
-
-def rounded(weight: Float[Tensor, "outputs inputs"]) -> Rounded:
-    """Weights as whole numbers, as large as can be without a sum that 32 bits cannot hold.
-
-    Args:
-        weight: The weights, a row for each output.
-    """
-    exact = weight.detach().double()
-    most = exact.abs().amax(-1, keepdim=True).clamp(min=1e-30)
-    # Rounding adds at most a half to each number of a row.
-    room = (_LARGEST_SUM / LARGEST - exact.shape[-1]) / exact.abs().sum(-1, keepdim=True).clamp(min=1e-30)
-    times = torch.minimum(32767 / most, room)
-    return Rounded((exact * times).round().to(torch.int16), (1 / times).squeeze(-1).float())
+from spigot.nn.whole import LARGEST, rounded
 
 
 class LayerWeights(NamedTuple):

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from spigot.nn.activations import quick_tanh_
+from spigot.nn.whole import Linear
 
 
 class _Tanh(nn.Module):
@@ -113,8 +114,8 @@ def _hidden(width: int, layers: int) -> nn.Sequential:
     return nn.Sequential(*(part for _ in range(layers) for part in (_linear(width, width), _Tanh())))
 
 
-def _linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs, bias)
+def _linear(inputs: int, outputs: int, bias: bool = True) -> Linear:
+    layer = Linear(inputs, outputs, bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:
         bound = math.sqrt(3 / outputs)

@@ -309,8 +309,7 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
 
     def _parts(self, batch: Batch, joint: Joint, present: Bool[Tensor, "batch tasks"] | None) -> Evidence:
         """All parts in the structure's layout, and which exist; nothing of graphs that are not there."""
-        graphs = zip(joint.tasks, self.structure.tasks, strict=True)
-        scores, masks = zip(*(dense_parts(scored, one, batch.lengths) for scored, one in graphs), strict=True)
+        scores, masks = zip(*(dense_parts(scored, batch.lengths) for scored in joint.tasks), strict=True)
         crossed, exist = dense_blocks(joint.blocks, joint.tasks)
         if present is not None and not present.all():
             masks = [mask & present[:, task, None, None, None] for task, mask in enumerate(masks)]

@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from spigot.annotations.graphs import GoldGraph
-from spigot.structures.graphs import SemanticGraphs
 from spigot.types import Mask, Parts, Values
 
 
@@ -47,18 +46,21 @@ def dense(values: Tensor, places: Int[Tensor, " pairs"], batch: int, size: int) 
     return values.new_zeros(shape).flatten(0, 2).index_copy(0, places, values).view(shape)
 
 
-def dense_parts(scored: Scored, structure: SemanticGraphs, lengths: Int[Tensor, " batch"]) -> tuple[Parts, Mask]:
-    """All parts in a structure's layout, and which exist."""
-    batch, size = scored.predicates.shape
-
-    def spread(values: Tensor) -> Tensor:
-        return dense(values, scored.places, batch, size)
-
+def dense_parts(scored: Scored, lengths: Int[Tensor, " batch"]) -> tuple[Parts, Mask]:
+    """All parts in the layout of `SemanticGraphs`, and which exist."""
+    inside = positions(lengths, scored.predicates.shape[1])  # behind the end of a sentence there are no predicates
     survives = torch.ones_like(scored.arcs, dtype=torch.bool)
-    scores = structure.pack(scored.predicates, spread(scored.arcs), spread(scored.labelled))
-    # Behind the end of a sentence there are no predicates.
-    inside = positions(lengths, size)
-    return scores, structure.pack(inside, spread(survives), spread(scored.possible))
+    return (
+        _packed(scored, scored.predicates, scored.arcs, scored.labelled),
+        _packed(scored, inside, survives, scored.possible),
+    )
+
+
+def _packed(scored: Scored, predicates: Tensor, arcs: Tensor, labelled: Tensor) -> Tensor:
+    """What `SemanticGraphs.pack` makes of three dense tensors, from those of the surviving pairs."""
+    parts = dense(torch.cat((arcs.unsqueeze(-1), labelled), -1), scored.places, *predicates.shape)
+    parts[..., 0].diagonal(dim1=-2, dim2=-1).copy_(predicates)  # no word is its own argument
+    return parts
 
 
 def graph_log_loss(scored: Scored, lengths: Int[Tensor, " batch"], gold: GoldGraph) -> Values:

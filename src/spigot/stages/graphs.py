@@ -158,7 +158,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
 
     def parts(self, batch: Batch, scored: Scored) -> Evidence:
         """All parts in the structure's layout, and which exist."""
-        return Evidence(*dense_parts(scored, self.structure, batch.lengths))
+        return Evidence(*dense_parts(scored, batch.lengths))
 
     def alternatives(
         self, z: Parts, evidence: Evidence, batch: Batch, values: Sequence[Any], top: int

@@ -1,0 +1,157 @@
+"""Work shared out among copies of this process: what it has loaded, they have, too, and start at once."""
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, NamedTuple, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_AHEAD = 4  # tasks for each copy that may be done before the one that everybody waits for
+
+
+def can_fork() -> bool:
+    """Whether a process can be copied here: where threads of the system do not mind.
+
+    Example:
+        >>> can_fork() or sys.platform != "linux"
+        True
+    """
+    return sys.platform == "linux"
+
+
+def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], copies: int) -> Iterator[Result]:
+    """What comes out of each task, in the order of the tasks, as soon as it is there; `map` with several processors.
+
+    Tasks and results are pickled, `work` is not: a copy has it. If a task fails, or the tasks themselves end in an
+    error, the results of all tasks before it come first. What a copy had when it was lost is done here instead, and the
+    others go on. Copies end with the results, or when nobody listens any longer.
+
+    Args:
+        work: What to do with a task. It must not wait for threads of this process, of which a copy has none: torch is
+            safe with one thread, as for those who load its data.
+        tasks: The tasks; only a few are held at a time.
+        copies: How many copies there are to be; with fewer than two, or where there can be none, all is done here.
+
+    Example:
+        >>> list(in_order(abs, [-2, -1], copies=2))
+        [2, 1]
+    """
+    if copies < 2 or not can_fork():
+        yield from map(work, tasks)
+        return
+    team: list[_Copy[Task, Result]] = []
+    try:
+        for _ in range(copies):
+            team.append(_Copy(work, team))
+        yield from _collected(work, iter(tasks), team)
+    finally:
+        for copy in team:
+            copy.end()
+
+
+class _Wrong(NamedTuple):
+    """What a task ended in."""
+
+    error: Exception
+
+
+class _Copy(Generic[Task, Result]):
+    """A copy of this process, and the way to it. It has one task at a time, so that nobody waits to be heard."""
+
+    def __init__(self, work: Callable[[Task], Result], others: "list[_Copy[Task, Result]]") -> None:
+        self.connection, theirs = multiprocessing.Pipe()
+        # Ends that only this process may hold: when it is gone, copies hear nothing more, and leave.
+        ours = [self.connection, *(other.connection for other in others)]
+        self._process = multiprocessing.get_context("fork").Process(
+            target=_serve, args=(work, theirs, ours), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+    def give(self, number: int, task: Task) -> None:
+        self.number, self.task = number, task
+        with contextlib.suppress(OSError):  # that it is lost is heard next
+            self.connection.send(task)
+
+    def heard(self) -> Result | _Wrong:
+        """What it has to say.
+
+        Raises:
+            EOFError: If it is lost.
+        """
+        try:
+            return self.connection.recv()
+        except OSError:
+            raise EOFError from None
+
+    def end(self) -> None:
+        self.connection.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(work: Callable[[Any], Any], connection: Connection, ours: Iterable[Connection]) -> None:
+    """What a copy does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever shares out the work
+    for end in ours:
+        end.close()
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            connection.send(_done(work, connection.recv()))
+
+
+def _done(work: Callable[[Task], Result], task: Task) -> Result | _Wrong:
+    try:
+        return work(task)
+    except Exception as error:
+        return _Wrong(error)
+
+
+def _collected(
+    work: Callable[[Task], Result], tasks: Iterator[Task], team: "list[_Copy[Task, Result]]"
+) -> Iterator[Result]:
+    idle, busy = list(team), list[_Copy[Task, Result]]()
+    upcoming, found = deque[Task](), dict[int, Result | _Wrong]()
+    given = shown = 0
+    wrong: Exception | None = None
+    while True:
+        while idle and upcoming and given - shown < _AHEAD * len(team):
+            copy = idle.pop()
+            copy.give(given, upcoming.popleft())
+            busy.append(copy)
+            given += 1
+        while shown in found:  # by now all copies have something to do
+            result = found.pop(shown)
+            if isinstance(result, _Wrong):
+                raise result.error
+            yield result
+            shown += 1
+        if wrong is None and not upcoming:
+            try:
+                upcoming.append(next(tasks))
+                continue
+            except Exception as error:  # the end of the tasks is one, too
+                wrong = error
+        if not busy:
+            if not upcoming:
+                break
+            if not idle:  # all copies are lost
+                found[given] = _done(work, upcoming.popleft())
+                given += 1
+            continue
+        ready = wait([copy.connection for copy in busy])
+        for copy in [copy for copy in busy if copy.connection in ready]:
+            busy.remove(copy)
+            try:
+                found[copy.number] = copy.heard()
+                idle.append(copy)
+            except EOFError:
+                found[copy.number] = _done(work, copy.task)
+    if wrong is not None and not isinstance(wrong, StopIteration):
+        raise wrong

@@ -1,0 +1,72 @@
+"""Linear layers and products that read in whole numbers: the kernel against its twin, and against torch."""
+
+import pytest
+import torch
+from torch import nn
+
+from spigot import native
+from spigot.nn.biaffine import Biaffine
+from spigot.nn.whole import LARGEST, Linear, whole_product, whole_product_reference, whole_weights
+
+needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(0)
+
+
+@needs_kernels
+@pytest.mark.parametrize("outputs", [1, 7, 8, 31, 32, 33, 70])
+@pytest.mark.parametrize("width", [1, 2, 9, 64])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_kernel_gives_what_its_twin_gives(outputs: int, width: int, bias: bool) -> None:
+    layer = nn.Linear(width, outputs, bias)
+    weights = whole_weights(layer.weight, layer.bias)
+    # Whole numbers already, the largest in its place: others might be rounded to either side.
+    inputs = torch.randint(-LARGEST, LARGEST + 1, (101, width)).float()
+    inputs[:, 0], inputs[3] = LARGEST, 0
+    right = whole_product_reference(inputs, layer.weight.detach(), layer.bias.detach() if bias else None)
+    torch.testing.assert_close(whole_product(inputs, weights, outputs), right, atol=1e-3, rtol=1e-5)
+    inputs = torch.randn(7, width)
+    with torch.no_grad():
+        torch.testing.assert_close(whole_product(inputs, weights, outputs), layer(inputs), atol=1e-2, rtol=0)
+
+
+@needs_kernels
+def test_a_product_depends_neither_on_threads_nor_on_the_batch() -> None:
+    weights, inputs, before = whole_weights(torch.randn(40, 30), None), torch.randn(300, 30), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = whole_product(inputs, weights, 40)
+        torch.set_num_threads(2)
+        two = whole_product(inputs, weights, 40)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(one, two)
+    assert torch.equal(one[7], whole_product(inputs[7], weights, 40))
+    assert whole_product(inputs[:0], weights, 40).shape == (0, 40)
+
+
+@needs_kernels
+def test_a_layer_notices_new_weights_and_learns_in_single_precision() -> None:
+    layer, inputs = Linear(9, 4), torch.randn(2, 3, 9)
+    exact = layer(inputs)
+    layer.precision = "int16"
+    assert torch.equal(layer(inputs), exact)  # gradients are wanted
+    with torch.no_grad():
+        assert not torch.equal(layer(inputs), exact)
+        torch.testing.assert_close(layer(inputs), exact, atol=1e-2, rtol=0)
+        layer.weight.mul_(2)
+        torch.testing.assert_close(layer(inputs), 2 * exact - layer.bias, atol=1e-2, rtol=0)
+
+
+@needs_kernels
+@torch.no_grad()
+def test_pairs_are_scored_nearly_the_same() -> None:
+    scorer, states = Biaffine(12, hidden=10, outputs=5), torch.randn(3, 7, 12)
+    exact = scorer(states)
+    for part in (scorer, scorer.head, scorer.dependent):
+        part.precision = "int16"
+    assert not torch.equal(scorer(states), exact)
+    torch.testing.assert_close(scorer(states), exact, atol=2e-2, rtol=0)
