@@ -9,7 +9,7 @@ from torch import Tensor, nn
 _TAKEN = "|taken"
 """What the number of updates is called in a saved state, where no parameter can be called so."""
 _HASTE = 10
-"""The mean begins as that of the few parameters there are: after n updates it keeps at most n / (n + this) of itself."""
+"""Early on the mean is that of the few parameters there were: after n updates it keeps n / (n + this) of itself."""
 
 
 class RunningMean:
