@@ -100,13 +100,14 @@ def test_parts_that_join_arcs_have_the_scores_of_the_formula(own) -> None:
     assert not exist[0, 2, 2].any()
 
 
+@pytest.mark.parametrize("weight", [30.0, 3e4, -3e4])  # so that parts that join arcs matter; the others beyond e^88
 @pytest.mark.parametrize(("names", "order"), [(("dm", "psd"), 3), (NAMES, 2), (NAMES, 3)])
-def test_the_log_loss_is_that_of_all_graphs_together(names, order) -> None:
+def test_the_log_loss_is_that_of_all_graphs_together(names, order, weight) -> None:
     stage, batch, _ = made(
         names=names, loss="log", determinism=False, order=order, sentences=(SHORT if len(names) > 2 else RAIN,)
     )
     for low in (stage.arc_parts, stage.label_parts):
-        torch.nn.init.constant_(low.weight, 30.0)  # so that the parts that join arcs matter  # pyright: ignore
+        torch.nn.init.constant_(low.weight, weight)  # pyright: ignore
     structure, (scores, mask) = stage.structure, stage.evidence(batch)
     scores = scores.double()[0] * mask[0]
     members = [_members(graphs, own[0]) for graphs, own in zip(structure.tasks, structure.unpack(mask)[0], strict=True)]
