@@ -71,7 +71,7 @@ def chains() -> Iterator[Row]:
 
 
 def _hulls(generator: torch.Generator) -> Iterator[Row]:
-    """Projections onto the hull: of z - g, as in SPIGOT's backward pass, and of a flat point, where many chains share."""
+    """Projections onto the hull: of z - g, as in SPIGOT's backward pass, and of a flat point, that many share."""
     for states in (8, STATES):
         structure, shape = spigot.Chains(states), (8, 20, 1 + states, states)
         hull, noise = spigot.ConvexHull(structure), torch.randn(shape, generator=generator)
