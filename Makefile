@@ -33,7 +33,7 @@ SAY     = @printf '\n== %s\n'
 .DEFAULT_GOAL := help
 
 demo: $(VENV)/usable
-	$(SAY) "Training five systems: some minutes"
+	$(SAY) "Training six systems: some minutes"
 	@$(BIN)/spigot demo
 
 test: lint

@@ -9,7 +9,7 @@ import torch
 
 import spigot
 from benchmarks import peers
-from benchmarks.timing import Row, best, faster
+from benchmarks.timing import Row, best, faster, torch_only
 
 BATCH, LENGTH, STATES = 64, 50, 20
 SIZE = f"{BATCH} x {LENGTH} x {STATES}"
@@ -67,7 +67,19 @@ def chains() -> Iterator[Row]:
     yield Row(f"10 best, {SIZE}", best(lambda: structure.k_best(packed, 10, mask)))
     pulled = best(lambda: (spigot.argmax(leaf, structure, mask=mask) * grad).sum().backward())
     yield Row(f"chains, forward and SPIGOT backward, {SIZE}", pulled)
-    point, hull = 0.1 * packed[:8, :20], spigot.ConvexHull(structure)
-    start = structure.argmax(point)
-    near = start - grad[:8, :20] * structure.everything(start)
-    yield Row("hull of chains, 20 x 20 states, an instance", best(lambda: hull.project(near, start=start), least=1) / 8)
+    yield from _hulls(generator)
+
+
+def _hulls(generator: torch.Generator) -> Iterator[Row]:
+    """Projections onto the hull: of z - g, as in SPIGOT's backward pass, and of a flat point, that many share."""
+    for states in (8, STATES):
+        structure, shape = spigot.Chains(states), (8, 20, 1 + states, states)
+        hull, noise = spigot.ConvexHull(structure), torch.randn(shape, generator=generator)
+        z = structure.argmax(torch.randn(shape, generator=generator))
+        point, name = z - noise, f"hull of chains, 20 x {states} states, an instance"
+        ours = best(lambda h=hull, p=point, s=z: h.project(p, start=s)) / len(z)
+        with torch_only():
+            plain = best(lambda h=hull, p=point, s=z: h.project(p, start=s), least=1) / len(z)
+        yield faster(name, ours, "our torch reference", plain)
+        flat = best(lambda h=hull, p=0.1 * noise: h.project(p), least=1) / len(z)
+        yield Row(f"{name}, at a flat point (x0.1)", flat)

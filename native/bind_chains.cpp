@@ -1,5 +1,5 @@
 // Chains of states.
-#include "bind.hpp"
+#include "bind_hull.hpp"
 
 namespace spigot {
 namespace {
@@ -8,6 +8,15 @@ template <class T>
 ChainBatch<T> chains_of(const In<T>& scores, const In<bool>& mask) {
     return {scores.data(), bytes(mask), static_cast<int64_t>(scores.shape(0)), static_cast<int64_t>(scores.shape(1)),
             static_cast<int64_t>(scores.shape(3))};
+}
+
+template <class T>
+nb::tuple hull(In<T> points, In<bool> mask, std::optional<In<T>> start, double tolerance, int64_t max_rounds,
+               bool support, Out<T> to, Out<double> gap, int threads) {
+    return with_support(points.shape(0), support, [&](HullEmit emit, void* context, FaultBox& faults) {
+        kernels().chains.of<T>().project_hull(chains_of<T>(points, mask), start ? start->data() : nullptr, tolerance,
+                                              max_rounds, to.data(), gap.data(), emit, context, threads, faults);
+    });
 }
 
 template <class T>
@@ -42,6 +51,8 @@ void bind(nb::module_& m) {
                      faults);
         });
     });
+    m.def("project_chain_hull", hull<T>, "points"_a, "mask"_a, "start"_a.none(), "tolerance"_a, "max_rounds"_a,
+          "support"_a, "to"_a, "gap"_a, "threads"_a);
     m.def("project_chain_blocks", [&k](In<T> points, In<bool> mask, Out<T> to, int threads) {
         return run([&](FaultBox& faults) { k.project_blocks(chains_of<T>(points, mask), to.data(), threads, faults); });
     });

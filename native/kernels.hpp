@@ -14,9 +14,10 @@ struct TreeKind {
     bool single_root;
 };
 
-// Receives the support of one projection: its trees, their weights, and n heads for each tree, -1 where there is no
-// word. Called once for each sentence, from any thread; null if nobody asks for it, which may be quicker.
-using HullEmit = void (*)(void* context, int64_t sentence, int trees, const double* weights, const int32_t* heads);
+// Receives the support of one projection: its members, their weights, and the places of the parts of each, equally many.
+// Called once for each instance, from any thread; null if nobody asks for it, which may be quicker.
+using HullEmit = void (*)(void* context, int64_t instance, int members, int parts, const double* weights,
+                          const int32_t* places);
 
 // What is pulled back through a projection: a point z of the polytope and the gradient there. SPIGOT has no scores;
 // LPGD has, and for each instance their scale, 1 / rho.
@@ -78,6 +79,8 @@ struct ChainKernels {
     void (*sums)(const ChainBatch<T>&, T* log_partition, T* marginals, int threads, FaultBox&);
     void (*hessian)(const ChainBatch<T>&, const T* direction, T* to, int threads, FaultBox&);
     void (*sample)(const ChainBatch<T>&, const int64_t* seeds, int64_t samples, T* z, int threads, FaultBox&);
+    void (*project_hull)(const ChainBatch<T>& points, const T* start, double tolerance, int64_t max_rounds, T* to,
+                         double* gap, HullEmit emit, void* emit_context, int threads, FaultBox&);
     void (*project_blocks)(const ChainBatch<T>& points, T* to, int threads, FaultBox&);
     void (*pull_blocks)(const ChainBatch<T>& z, const T* grad, double eta, T* to, int threads, FaultBox&);
 };

@@ -1,6 +1,7 @@
 // Chains of states, for one instruction set.
 #include "chain_argmax.hpp"
 #include "chain_blocks.hpp"
+#include "chain_hull.hpp"
 #include "chain_sums.hpp"
 #include "kernels.hpp"
 
@@ -15,6 +16,7 @@ constexpr ChainKernels<T> table() {
     k.sums = chain_sums<T>;
     k.hessian = chain_hessian<T>;
     k.sample = chain_sample<T>;
+    k.project_hull = project_chain_hull<T>;
     k.project_blocks = project_chain_blocks<T>;
     k.pull_blocks = pull_chain_blocks<T>;
     return k;

@@ -1,8 +1,8 @@
 // Dependency trees, for one instruction set.
-#include "active_set.hpp"
 #include "arborescence.hpp"
 #include "eisner.hpp"
 #include "kernels.hpp"
+#include "tree_hull.hpp"
 #include "tree_sums.hpp"
 
 namespace spigot {

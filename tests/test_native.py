@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from spigot import (
     ArcLabel,
+    Chains,
     ConvexHull,
     HeadSimplex,
     NonProjectiveTrees,
@@ -181,6 +182,57 @@ def test_hull_of_trees(projective: bool, single_root: bool, integers: bool) -> N
         z = trees.argmax(points, mask)
         fast, slow = both(lambda points=points, mask=mask, z=z: ConvexHull(trees).project(points, mask, start=z))
         torch.testing.assert_close(fast, slow, rtol=0, atol=1e-6)
+
+
+@compiled
+@settings(max_examples=25, deadline=None)
+@given(seeds, st.integers(1, 7), st.integers(1, 6), st.sampled_from([0.2, 1.0, 10.0]), st.booleans())
+def test_hull_of_chains(seed: int, n: int, k: int, scale: float, integers: bool) -> None:
+    chains, generator = Chains(k), torch.Generator().manual_seed(seed)
+    mask = chains.mask(torch.randint(0, n + 1, (5,), generator=generator), n)
+    some = torch.rand(mask.shape, generator=generator) < 0.8
+    some[..., :2, 0] = True  # so that there is a chain
+    mask = mask & some
+    points = scale * torch.randn(mask.shape, generator=generator, dtype=torch.float64)
+    points = points.round() if integers else points
+    hull, other = ConvexHull(chains), chains.argmax(points.flip(0), mask)
+    for start in (None, other, torch.ones_like(points)):  # the last is no chain
+        fast, slow = both(lambda start=start: hull.project(points, mask, start=start))
+        torch.testing.assert_close(fast, slow, rtol=0, atol=1e-6)
+    solution = hull.solve(points, mask)
+    assert (solution.gap <= 1e-8 * max(1.0, scale)).all()
+    for point, support in zip(solution.point, solution.support, strict=True):
+        assert (support.weights >= 0).all()
+        mixture = torch.tensordot(support.weights, support.vertices.double(), 1)
+        torch.testing.assert_close(mixture, point, rtol=0, atol=1e-9)
+
+
+@compiled
+def test_hulls_of_chains_one_by_one_and_on_several_threads(monkeypatch) -> None:
+    chains, generator = Chains(9), torch.Generator().manual_seed(0)
+    mask = chains.mask(torch.randint(0, 12, (40,), generator=generator), 12)
+    points = torch.randn(mask.shape, generator=generator).masked_fill(~mask, torch.nan)
+    whole = ConvexHull(chains).project(points, mask)
+    alone = torch.stack([ConvexHull(chains).project(*one) for one in zip(points, mask, strict=True)])
+    assert torch.equal(whole, alone)
+    for count in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda count=count: count)
+        assert torch.equal(whole, ConvexHull(chains).project(points, mask))
+
+
+@compiled
+def test_errors_of_chains_are_the_same() -> None:
+    hull, mask = ConvexHull(Chains(2)), Chains(2).mask(torch.tensor([3, 3]))
+    nan, stateless, broken = torch.zeros(mask.shape), mask.clone(), mask.clone()
+    nan[1, 1, 2, 0] = torch.nan
+    stateless[1, 1, 0] = False
+    broken[1, 2, 1:] = False
+    for points, exists in ((nan, mask), (torch.zeros(mask.shape), stateless), (torch.zeros(mask.shape), broken)):
+        with pytest.raises(ValueError, match="instance 1") as fast:
+            hull.project(points, exists)
+        with pytest.raises(ValueError, match="instance 1") as slow, reference():
+            hull.project(points, exists)
+        assert str(fast.value) == str(slow.value)
 
 
 @compiled

@@ -93,3 +93,17 @@ def test_the_first_graph_judges_and_training_goes_by_all_of_them() -> None:
     assert counts.total().correct == sum(each.total().correct for each in whole)
     alone = load_config("synthetic-multitask", {"system": "neurboparser"})
     assert [(judge.title, judge.ending) for judge in judges(alone)] == [("Graphs", "")]
+
+
+@pytest.mark.parametrize("name", ["shared1", "freda1", "shared3", "freda3"])
+def test_in_the_task_of_parsing_they_take_the_place_of_syntax_and_semantics(name) -> None:
+    """As in the paper's Table 1: a file with settings of both stages serves all of its rows."""
+    row = {"system": name, "semantics.graphs": ["graph", "dependencies"], "semantics.decoding": "marginals"}
+    config, alone = load_config("synthetic", row), load_config("synthetic", {"system": "neurboparser"})
+    assert list(config.stages) == list(alone.stages) == ["semantics"]
+    assert config.system == name
+    assert config.data == alone.data
+    stage = config.stages["semantics"]
+    assert (stage.annotation, stage.loss, stage.mlp) == ("formalisms", "log", alone.stages["semantics"].mlp)
+    with pytest.raises(ValueError, match="choose one of bilstm, pipeline"):
+        load_config("synthetic-sentiment", {"system": name})

@@ -93,12 +93,16 @@ class Preset:
 
 
 def parsing(chosen: Mapping[str, Any], system: str) -> Preset:
-    """Syntactic trees inside a semantic parser (§3).
+    """Syntactic trees inside a semantic parser (§3), or a parser into several formalisms, which reads no trees.
 
     Example:
         >>> list(parsing({}, "spigot").stages)
         ['syntax', 'semantics']
+        >>> parsing({}, "freda3").stages
+        {'semantics': {'annotation': 'formalisms'}}
     """
+    if system in MULTITASK:
+        return Preset({"semantics": {"annotation": _SEVERAL}}, {"data": {"text": ("trees", "graphs")}})
     stages = {
         "syntax": {"annotation": "trees"},
         "semantics": {"annotation": "graphs", "reads": {"stage": "syntax", "as": "heads"}},
@@ -234,13 +238,16 @@ def systems(task: str = "", *, several: bool = False) -> tuple[str, ...]:
 
     Args:
         task: The task; empty for stages that are named.
-        several: Whether a stage finds graphs of several formalisms.
+        several: Whether a stage finds graphs of several formalisms, as that of parsing may.
 
     Example:
-        >>> systems("parsing")[:5]
-        ('neurboparser', 'pipeline', 'attention', 'ste', 'spigot')
+        >>> systems("classification")[:5]
+        ('bilstm', 'pipeline', 'attention', 'ste', 'spigot')
+        >>> systems("parsing")[:3]
+        ('neurboparser', 'shared1', 'freda1')
     """
     alone = {"parsing": UNWIRED[:1], "classification": UNWIRED[1:]}.get(task, UNWIRED)
+    several = several or task == "parsing"
     return (*alone, *(MULTITASK if several else ()), *_FIRST, *(name for name in ESTIMATORS if name not in _FIRST))
 
 

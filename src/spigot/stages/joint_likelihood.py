@@ -129,9 +129,13 @@ class _Sums:
         return [scored.arcs + labels.logsumexp(-1) for scored, labels in zip(self.tasks, self.labels, strict=True)]
 
     @cached_property
-    def shares(self) -> list[Float[Tensor, "pairs l"]]:
-        """The probability of each label of an arc by itself; none where it has no labels."""
-        return [labels.softmax(-1).nan_to_num(0.0) for labels in self.labels]
+    def log_shares(self) -> list[Float[Tensor, "pairs l"]]:
+        """The log-probability of each label of an arc by itself; minus infinity where it has no labels."""
+        found = []
+        for labels, scored in zip(self.labels, self.tasks, strict=True):
+            none = ~scored.possible.any(-1, keepdim=True)  # their shares would be no numbers
+            found.append(labels.masked_fill(none, 0).log_softmax(-1).masked_fill(~scored.possible, -torch.inf))
+        return found
 
     @cached_property
     def together(self) -> dict[tuple[int, ...], Float[Tensor, " common"]]:
@@ -166,30 +170,43 @@ class _Sums:
         for task, row in zip(block.tasks, block.rows, strict=True):
             value = value + self.either[task][row]
         if len(block.tasks) == 2:
-            return value + self._mean_of_pair(block).log()
+            return value + self._mean_of_pair(block)
         inner = [self._at(pair, block.places) for pair in self._pairs_of(block)]
         for pair in inner:
             value = value + pair.arcs
-        return value + self._mean_of_triple(block, inner).log()
+        return value + self._mean_of_triple(block, inner)
 
     def _mean_of_pair(self, block: Block) -> Float[Tensor, " common"]:
-        """The mean of e to the scores of labelled parts, labels drawn from their shares."""
-        first, second = (
-            self.shares[task][row].index_select(1, labels)
-            for task, row, labels in zip(block.tasks, block.rows, block.joined.unbind(-1), strict=True)
-        )
-        share = first * second
-        return (1 - share.sum(-1)).clamp(min=0) + (share * block.labelled.exp()).sum(-1)
+        """The log of the mean of e to the scores of labelled parts, labels drawn from their shares.
+
+        Labels that no part joins count with e to the 0. They are added up as they are: what the others leave of 1 would
+        be lost in rounding where it is little.
+        """
+        first, second = (self.log_shares[task][row] for task, row in zip(block.tasks, block.rows, strict=True))
+        a, b = block.joined.unbind(-1)
+        apart = first.new_ones(first.shape[1], second.shape[1]).index_put((a, b), first.new_zeros(()))
+        rest = ((first.exp() @ apart) * second.exp()).sum(-1)
+        joined = first.index_select(1, a) + second.index_select(1, b) + block.labelled
+        return torch.cat((_log(rest).unsqueeze(-1), joined), -1).logsumexp(-1)
 
     def _mean_of_triple(self, block: Block, pairs: Sequence[Block]) -> Float[Tensor, " common"]:
-        """The same for three graphs, whose labels also meet in pairs."""
-        one, two, three = (self.shares[task][row] for task, row in zip(block.tasks, block.rows, strict=True))
-        near, far, last = (_table(pair, self.shares) for pair in pairs)  # of the first two, the outer two, the last two
-        way = (one.unsqueeze(2) * near * two.unsqueeze(1)) @ last
+        """The same for three graphs, whose labels also meet in pairs.
+
+        All labels of all three in a table would be too many, and products of e to scores need room: so in float64, and
+        each factor divided by its largest value.
+        """
+        one, two, three = (
+            self.log_shares[task][row].double().exp() for task, row in zip(block.tasks, block.rows, strict=True)
+        )
+        (near, high), (far, higher), (last, highest) = (_table(pair, self.log_shares) for pair in pairs)
+        way = (one.unsqueeze(2) * near * two.unsqueeze(1)) @ last  # near: of the first two; far: of the outer two
         everything = (way * far * three.unsqueeze(1)).sum((1, 2))
         a, b, c = block.joined.unbind(-1)
         share = one[:, a] * two[:, b] * three[:, c] * near[:, a, b] * far[:, a, c] * last[:, b, c]
-        return (everything - share.sum(-1)).clamp(min=0) + (share * block.labelled.exp()).sum(-1)
+        rest = _log((everything - share.sum(-1)).clamp(min=0))
+        joined = _log(share) + block.labelled
+        total = torch.cat((rest.unsqueeze(-1), joined), -1).logsumexp(-1)
+        return total.to(block.arcs.dtype) + high + higher + highest
 
     def _pairs_of(self, block: Block) -> list[Block]:
         return [self.blocks[pair] for pair in combinations(block.tasks, 2)]
@@ -202,12 +219,19 @@ class _Sums:
         return block._replace(places=places, rows=kept, arcs=block.arcs[rows], labelled=block.labelled[rows])
 
 
-def _table(block: Block, shares: Sequence[Tensor]) -> Float[Tensor, "common l m"]:
-    """e to the scores of labelled parts of two graphs, 1 where there is none."""
+def _table(block: Block, shares: Sequence[Tensor]) -> tuple[Float[Tensor, "common l m"], Float[Tensor, " common"]]:
+    """e to the scores of labelled parts of two graphs, 1 where there is none, over their maximum; and its log."""
     first, second = (shares[task].shape[1] for task in block.tasks)
     place = block.joined[:, 0] * second + block.joined[:, 1]
-    ones = block.labelled.new_ones(len(block.places), first * second)
-    return ones.index_copy(1, place, block.labelled.exp()).view(-1, first, second)
+    zeros = block.labelled.new_zeros(len(block.places), first * second)
+    scores = zeros.index_copy(1, place, block.labelled)
+    most = scores.detach().amax(-1)
+    return (scores - most.unsqueeze(-1)).double().exp().view(-1, first, second), most
+
+
+def _log(values: Tensor) -> Tensor:
+    """The logarithm; of nothing the least there is, so that gradients stay numbers."""
+    return values.clamp(min=torch.finfo(values.dtype).tiny).log()
 
 
 def _right(tasks: Sequence[Scored], blocks: Sequence[Block], gold: GoldFormalisms) -> Values:

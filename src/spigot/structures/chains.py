@@ -7,14 +7,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from spigot import native
 from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
 from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
 from spigot.algorithms.chains import chain_lengths, chain_parts, part_places
+from spigot.algorithms.hull_kernels import project_chain_hull
 from spigot.algorithms.kernels import flatten
 from spigot.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.chains import ChainSimplex
-from spigot.records import Sketch
+from spigot.records import HullResult, Sketch
 from spigot.structures.describe import check_lengths
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
@@ -103,6 +105,14 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
 
     def sketch(self, z: Parts) -> Sketch:
         return Sketch(tables=(("states from left to right", self.unpack(z)[0].mT.tolist()),))
+
+    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+        return project_chain_hull(point, mask, start) if native.available and point.numel() else None
+
+    def project_hull_point(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+        if not native.available or not point.numel():
+            return None
+        return project_chain_hull(point, mask, start, support=False)
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """The parts of chains of these lengths; here lengths count positions, and so does `size`."""

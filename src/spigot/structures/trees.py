@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from spigot import native
+from spigot.algorithms.hull_kernels import project_tree_hull
 from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.tree_draws import sample_trees
-from spigot.algorithms.tree_hull import project_tree_hull
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.tree_ranks import k_best_trees
 from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals

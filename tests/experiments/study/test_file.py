@@ -155,3 +155,11 @@ def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.toml is no study; give a TOML file, or one of demo"):
         load_study("nothing.toml")
     assert load_study(tmp_path / "own.toml").config == str(tmp_path / "tiny.toml")  # beside it, wherever we are
+
+
+@pytest.mark.parametrize("name", ["demo", "demo-quick"])
+def test_all_rows_of_the_demo_learn_from_the_same_sentences(name, tmp_path) -> None:
+    rows = [trial.config for trial in Planner(load_study(name), tmp_path).trials({}) if trial.role == "final"]
+    assert [row.system for row in rows] == ["neurboparser", "freda3", "pipeline", "attention", "ste", "spigot"]
+    assert len({row.data.model_dump_json() for row in rows}) == 1
+    assert rows[1].stages["semantics"].graphs[0] == "graph"  # what it is judged by, as the others are
