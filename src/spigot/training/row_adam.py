@@ -38,10 +38,10 @@ class RowAdam:
     """
 
     def __init__(
-        self, tables: Sequence[nn.Parameter], rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999)
+        self, tables: Sequence[Tensor], rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999)
     ) -> None:
         self.rate, self._betas = rate, betas
-        self.state: dict[nn.Parameter, dict[str, Tensor | int]] = {table: {} for table in tables}
+        self.state: dict[Tensor, dict[str, Tensor | int]] = {table: {} for table in tables}
 
     @torch.no_grad()
     def step(self) -> None:
@@ -50,7 +50,7 @@ class RowAdam:
             if table.grad is not None:
                 self._update(table, table.grad, memory)
 
-    def _update(self, table: nn.Parameter, gradient: Tensor, memory: dict[str, Tensor | int]) -> None:
+    def _update(self, table: Tensor, gradient: Tensor, memory: dict[str, Tensor | int]) -> None:
         if not memory:
             memory |= {"step": 0, "exp_avg": torch.zeros_like(table), "exp_avg_sq": torch.zeros_like(table)}
         step = memory["step"] = int(memory["step"]) + 1
