@@ -115,8 +115,8 @@ def test_the_log_loss_is_that_of_all_graphs_together(names, order, weight) -> No
     every = structure.pack(several, _joined(structure, several) * structure.unpack(mask[0])[1])
     right = stage._right(stage.gold(batch), stage._scored(batch, (), None, noisy=False))[0]
     total = (every.flatten(1) @ scores.flatten()).logsumexp(0) - (right.double() * scores).sum()
-    close = {"rtol": 1e-5, "atol": 1e-5 + 4e-6 * float(scores.detach().abs().max())}  # sums of large scores in float32
-    torch.testing.assert_close(stage.loss(batch)[0].double(), total, **close)
+    atol = 1e-5 + 4e-6 * float(scores.detach().abs().max())  # sums of large scores in float32
+    torch.testing.assert_close(stage.loss(batch)[0].double(), total, rtol=1e-5, atol=atol)
     likely = (every.flatten(1) @ scores.flatten()).softmax(0)
     likely = (likely[:, None] * every.flatten(1)).sum(0).view(every.shape[1:])
     stage.settings = stage.settings.model_copy(update={"decoding": "marginals"})
@@ -124,7 +124,7 @@ def test_the_log_loss_is_that_of_all_graphs_together(names, order, weight) -> No
     parts = zip(*(structure.unpack(values)[0] for values in (likely, worth[0], masks[0])), strict=True)
     for probability, value, mask in parts:
         expected = torch.where(mask, probability - stage.settings.threshold, 0.0)[..., 1:]
-        torch.testing.assert_close(torch.where(mask, value, 0.0)[..., 1:].double(), expected, **close)
+        torch.testing.assert_close(torch.where(mask, value, 0.0)[..., 1:].double(), expected, rtol=1e-5, atol=atol)
     assert structure.contains(structure.argmax(worth, masks), masks).all()
 
 
