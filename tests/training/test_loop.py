@@ -147,7 +147,7 @@ def test_each_model_is_annealed_by_its_own_schedule() -> None:
             ("semantics", 0.4 / 2 ** ((step.epoch - 1) // 2)),
         ):
             part = training.optimisers[name]
-            rates = {group["lr"] for both in (part._dense, part._sparse) for group in both.param_groups}
+            rates = {part.rate, part._sparse.rate}
             assert rates == {expected}
 
 

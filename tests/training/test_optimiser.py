@@ -108,7 +108,7 @@ def test_each_model_is_clipped_by_itself() -> None:
 
 
 def rates(optimiser: ModelOptimiser) -> set[float]:
-    return {optimiser._sparse.rate, *(group["lr"] for group in optimiser._dense.param_groups)}
+    return {optimiser.rate, optimiser._sparse.rate}
 
 
 def test_the_rate_is_annealed_by_epochs() -> None:

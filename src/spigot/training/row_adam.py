@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 _EPSILON = 1e-8
 
@@ -26,7 +26,7 @@ class RowAdam:
             (`exp_avg`) and of their squares (`exp_avg_sq`), under the names that torch has for them.
 
     Example:
-        >>> table = nn.Embedding(4, 2, sparse=True)
+        >>> table = torch.nn.Embedding(4, 2, sparse=True)
         >>> before = table.weight.detach().clone()
         >>> optimiser = RowAdam([table.weight], rate=0.5)
         >>> table(torch.tensor([1])).sum().backward()
