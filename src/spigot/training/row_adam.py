@@ -37,9 +37,7 @@ class RowAdam:
                 [0.5000, 0.5000]])
     """
 
-    def __init__(
-        self, tables: Sequence[Tensor], rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999)
-    ) -> None:
+    def __init__(self, tables: Sequence[Tensor], rate: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999)) -> None:
         self.rate, self._betas = rate, betas
         self.state: dict[Tensor, dict[str, Tensor | int]] = {table: {} for table in tables}
 
