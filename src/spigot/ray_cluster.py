@@ -96,7 +96,9 @@ def _connect(ray: ModuleType, on: str) -> None:
         return
     except Exception as error:  # Ray raises many kinds, bare ones among them
         if on != "ray":
-            raise ConnectionError(f"there is no Ray cluster to join at {on}: {last_line(error)}") from None
+            # Ray's client says of a cluster that refuses it no more than that time ran out.
+            hint = " If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN." if "://" in on else ""
+            raise ConnectionError(f"there is no Ray cluster to join at {on}: {last_line(error)}{hint}") from None
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray would have its workers yield to everything else on the machine (a niceness of 15), until on a busy one they
     # hardly run at all; they do what the user asked for, so they get the same share as this process.
