@@ -155,7 +155,8 @@ class Parser:
         """The sentences of plain text, with the system's trees, graphs and classes.
 
         The text is cut into sentences and words as the training data are, and read in their spelling; the answers have
-        the words as the text spells them. `spigot parse` and `spigot serve` give the same answers.
+        the words as the text spells them. `spigot serve` gives the same answers, and so does `spigot parse` but for
+        what it decides otherwise in whole numbers (`--precision`).
 
         Args:
             text: The text, or its pieces one after another: the lines of a file, say. Of any size: only some two
