@@ -58,9 +58,12 @@ def dense_parts(scored: Scored, lengths: Int[Tensor, " batch"]) -> tuple[Parts, 
 
 def _packed(scored: Scored, predicates: Tensor, arcs: Tensor, labelled: Tensor) -> Tensor:
     """What `SemanticGraphs.pack` makes of three dense tensors, from those of the surviving pairs."""
-    parts = dense(torch.cat((arcs.unsqueeze(-1), labelled), -1), scored.places, *predicates.shape)
-    parts[..., 0].diagonal(dim1=-2, dim2=-1).copy_(predicates)  # no word is its own argument
-    return parts
+    batch, size = predicates.shape
+    words = torch.arange(batch * size, device=predicates.device)
+    diagonal = words * size + words % size  # no word is its own argument, so that nothing else stands there
+    pairs = torch.cat((arcs.unsqueeze(-1), labelled), -1)
+    alone = torch.cat((predicates.reshape(-1, 1), labelled.new_zeros(len(words), labelled.shape[-1])), -1)
+    return dense(torch.cat((pairs, alone)), torch.cat((scored.places, diagonal)), batch, size)
 
 
 def graph_log_loss(scored: Scored, lengths: Int[Tensor, " batch"], gold: GoldGraph) -> Values:
