@@ -61,7 +61,7 @@ def predicted(by: Path, source: Path, out: Path, *options: str) -> list[Sentence
 
 def test_predict_text(classifier, folder, tmp_path, capsys):
     """Text in; class, probability and graph out."""
-    wanted = list(checkpoint.load(classifier, precision="int16").parse(PLAIN))
+    wanted = list(checkpoint.load(classifier).parse(PLAIN))
     found = predicted(classifier, folder / "gold.txt", tmp_path / "out.jsonl")
     assert [replace(sentence, source=None) for sentence in found] == wanted
     assert all(sentence.label is not None and sentence.probabilities is not None for sentence in found)
@@ -98,7 +98,7 @@ def test_predict_by_the_name_of_the_file(classifier, latent, folder, tmp_path):
     assert run("predict", classifier, folder / "gold.conllu", "-o", tmp_path / "out", "--threads", "1") == 0
     assert [s.label is not None for s in read(tmp_path / "out", "jsonl")] == [True] * 12
     trees = predicted(latent, folder / "gold.conllu", tmp_path / "out.conllu")
-    wanted = checkpoint.load(latent, precision="int16").parse(GOLD)
+    wanted = checkpoint.load(latent).parse(GOLD)
     assert [s.heads for s in trees] == [s.heads for s in wanted]
     assert all(s.relations is None for s in trees)
 

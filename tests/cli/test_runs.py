@@ -144,7 +144,7 @@ def test_evaluate_failures(trained, trained_without_syntax, trees, graphs, tmp_p
 
 
 def test_predict_keeps_the_format_and_the_order(trained, graphs, trees, tmp_path, capsys):
-    predicted = list(checkpoint.load(trained, precision="int16").parse(GOLD))
+    predicted = list(checkpoint.load(trained).parse(GOLD))
     out = tmp_path / "out.sdp"
     assert run("predict", trained, graphs, "-o", out, "--threads", "1") == 0
     printed = capsys.readouterr()

@@ -65,7 +65,7 @@ def predict(
     threads: int | None = None,
     processes: Processes = None,
     device: Device = "cpu",
-    precision: Precision = "int16",
+    precision: Precision = "float32",
     skip_bad: Flag = False,
 ) -> None:
     """Parse or classify a file with a trained system and write what it finds.
