@@ -191,7 +191,7 @@ def announcement(planner: "Planner", known: "Sequence[Progress]", processes: int
         >>> from spigot.experiments.study.file import load_study
         >>> from spigot.experiments.study.plan import Planner
         >>> announcement(Planner(load_study("demo"), Path("runs/demo")), [], 2)
-        '6 trainings, 2 at a time, in runs/demo'
+        '7 trainings, 2 at a time, in runs/demo'
     """
     finished = sum(progress.status == "finished" for progress in known)
     begun = sum(progress.status == "waiting" and progress.share > 0 for progress in known)

@@ -81,7 +81,7 @@ def make_config(
         >>> make_config({"system": "sponge"})
         Traceback (most recent call last):
         ValueError: the configuration: system = 'sponge' is none of task = 'parsing'; choose one of neurboparser, \
-pipeline, ...
+shared1, ...
     """
     try:
         above = _nested(overrides or {})

@@ -29,9 +29,9 @@ class RunningMean:
         ...     _ = model.weight.data.fill_(value)
         ...     mean.update()
         >>> with mean.in_place():
-        ...     round(float(model.weight), 3)
+        ...     round(model.weight.item(), 3)
         1.909
-        >>> float(model.weight)
+        >>> model.weight.item()
         2.0
 
     References:
