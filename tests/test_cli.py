@@ -27,7 +27,7 @@ def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
     commands = ("demo", "train", "sweep", "clusters", "parse", "predict", "tag", "evaluate", "compare", "score")
-    commands += ("serve", "report", "analyse", "diagnose", "draw")
+    commands += ("serve", "report", "analyse", "diagnose", "pushes", "draw")
     assert all(command in out for command in commands)
     assert cli.main(["demo", "--help"]) == 0
     assert "--quick" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spigot.cli.answers import Enhanced, read_answers
+from spigot.cli.answers import Enhanced, dev_sentences, read_answers
 from spigot.cli.console import (
     AsJson,
     Flag,
@@ -22,7 +22,6 @@ from spigot.cli.console import (
 from spigot.data.sentence import Sentence
 
 if TYPE_CHECKING:
-    from spigot.config import Config
     from spigot.evaluation.induced import Field, Induced
     from spigot.models.parser import Parser
 
@@ -144,24 +143,10 @@ def _field(parser: "Parser", run: Path) -> "Field":
 
 def _dev_sentences(parser: "Parser", field: "Field", run: Path) -> list[Sentence]:
     """The development set of the last stage, or, where that has structures itself, of those in question."""
-    from spigot.corpora.corpus import load_tests
-
     stage = parser.stage_of(field)
     structured = parser.end.arc_labels is not None and stage is not None and not stage.settings.latent
     data = parser.config.data_of(stage.name if structured and stage is not None else parser.config.end)
-    sentences = load_tests(_only_dev(parser.config, data).data, parser.tagger)[data].dev
-    if not sentences:
-        raise ValueError(f"{run} has no development set (data.{data}.dev); name a FILE to look at.")
-    return sentences
-
-
-def _only_dev(config: "Config", data: str) -> "Config":
-    """The same experiment without the files that are not needed here."""
-    unread = {
-        name: files.model_copy(update={"train": (), "tests": {}, **({} if name == data else {"dev": ""})})
-        for name, files in config.data.sets.items()
-    }
-    return config.model_copy(update={"data": config.data.model_copy(update={**unread, "vectors": ""})})
+    return dev_sentences(parser, data, run)
 
 
 def _parsed(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:

@@ -87,11 +87,15 @@ class Pushes:
     def __add__(self, other: "Pushes") -> "Pushes":
         return Pushes(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
+    @property
+    def total(self) -> float:
+        """All that was sent."""
+        return self.absent_up + self.absent_down + self.present_up + self.present_down
+
     def shares(self) -> dict[str, float]:
         """The four sums, each as a share of them all; zeros if nothing came back."""
         sums = {name: getattr(self, name) for name in ("absent_up", "absent_down", "present_up", "present_down")}
-        total = sum(sums.values())
-        return {name: value / total if total else 0.0 for name, value in sums.items()}
+        return {name: value / self.total if self.total else 0.0 for name, value in sums.items()}
 
 
 @dataclass(frozen=True)
