@@ -136,7 +136,7 @@ def test_with_order_one_the_log_loss_is_that_of_each_graph() -> None:
 
 
 def test_marginals_need_the_log_loss() -> None:
-    with pytest.raises(ValueError, match="needs probabilities, which loss = 'hinge' does not learn; use log"):
+    with pytest.raises(ValueError, match="needs probabilities, which loss = 'hinge' does not learn; use loss = 'log'"):
         made(decoding="marginals")
 
 

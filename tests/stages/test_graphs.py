@@ -13,7 +13,9 @@ from spigot.batches import Batch, Encoded, collate, encode
 from spigot.data.sentence import Graph, Sentence
 from spigot.data.vocab import Vocab
 from spigot.stages import GraphStage, Surroundings
+from spigot.stages.graph_scores import graph_marginals
 from spigot.stages.graphs import GraphSettings, Scored
+from spigot.stages.joint_likelihood import marginals as joint_marginals
 from tests import brute
 from tests.parsing import batch_of, experiment, of_lengths, parser, semantics
 
@@ -146,6 +148,45 @@ def test_decoding_is_the_best_graph() -> None:
         part = (k, slice(size), slice(size))
         vertices = brute.graphs(mask[part], model.structure.deterministic)
         assert torch.equal(z[part], vertices[brute.values(vertices, scores[part]).argmax()])
+
+
+def test_marginals_are_those_of_the_core_and_of_several_graphs() -> None:
+    """Three ways: in closed form, by the structure's sums over all graphs, and as the first of several graphs."""
+    model, batch = semantic(semantics__loss="log", semantics__determinism=False, **ALL_ARCS)
+    quiet = replace(batch, seeds=None)
+    scored = scored_parts(model, quiet)
+    likely = graph_marginals(scored)
+    torch.testing.assert_close(likely, joint_marginals([scored], [], batch.lengths)[0])
+    scores, mask, _ = dense(model, batch, scored)
+    _, _, labelled = model.structure.unpack(model.structure.marginals(scores, mask))
+    torch.testing.assert_close(likely.masked_fill(~scored.possible, 0), labelled[scored.pairs.unbind(-1)])
+
+
+def test_marginals_decode_into_what_is_likely_one_by_one() -> None:
+    model, batch = semantic(semantics__loss="log", semantics__decoding="marginals", **ALL_ARCS)
+    with torch.no_grad():
+        model.predicates.out.bias.fill_(2.0)  # so that labels can be likely
+    quiet = replace(batch, seeds=None)
+    scored = scored_parts(model, quiet)
+    likely = graph_marginals(scored)
+    threshold = float(likely[scored.possible].detach().median())  # so that some are worth something, and some are not
+    model.settings = model.settings.model_copy(update={"threshold": threshold})
+    mask = dense(model, batch, scored)[1]
+    worth = torch.zeros(mask.shape, dtype=likely.dtype)
+    worth[..., 1:][scored.pairs.unbind(-1)] = likely - threshold
+    z = model.structure.argmax(*model.evidence(quiet))
+    assert (z * worth).sum() > 0
+    for k in range(4):
+        size = int(batch.lengths[k]) + 1
+        part = (k, slice(size), slice(size))
+        values = brute.values(brute.graphs(mask[part], model.structure.deterministic), worth[part])
+        torch.testing.assert_close((z[part] * worth[part]).sum(), values.max())
+
+
+@pytest.mark.parametrize("lacks", [{"semantics__loss": "hinge"}, {"semantics__loss": "log", "semantics__latent": True}])
+def test_marginals_need_probabilities(lacks: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="decoding = 'marginals' needs probabilities, which"):
+        semantic(semantics__decoding="marginals", **lacks)
 
 
 def test_gold_arcs_and_labels_are_kept_in_training_only() -> None:

@@ -192,7 +192,7 @@ def multitask(stages: Mapping[str, Any], system: str) -> Table:
     if system in MULTITASK:
         return {**stages, name: {**table, **MULTITASK[system]}}
     if system in UNWIRED and table.get("graphs"):
-        joint = ("graphs", "own", "order", "rank", "minimum", "costs", "decoding", "threshold")
+        joint = ("graphs", "own", "order", "rank", "minimum", "costs")
         alone = {key: value for key, value in table.items() if key not in joint}
         return {**stages, name: {**alone, "annotation": "graphs", "field": table["graphs"][0]}}
     return dict(stages)

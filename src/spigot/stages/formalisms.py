@@ -1,7 +1,6 @@
 """Several semantic graphs of a sentence at once: shared and own encoders, and parts that join their arcs (Freda)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Annotated, Any, Literal, NamedTuple, cast, final
 
@@ -41,9 +40,7 @@ class FormalismSettings(PrunedGraphSettings):
         minimum: How often labels must have met on an arc in training to be scored together.
         loss: The joint hinge with costs, the same without costs (`perceptron`), or `log`: the log loss of all graphs
             together, without determinism; of up to three, unless `order` is 1.
-        decoding: What is found: the `best` graphs, by their scores all together; or, after the log loss, those with the
-            best `marginals`: labelled arcs are worth how likely they are, less the threshold.
-        threshold: How likely a labelled arc must be to be worth something, if marginals decode.
+        decoding: As for one graph; `best` and `marginals` are those of all graphs together.
         costs: Costs of a labelled arc too many and of one missed, for graphs where they are others, by name.
 
     Example:
@@ -58,8 +55,6 @@ class FormalismSettings(PrunedGraphSettings):
     rank: Positive = 100
     minimum: Positive = 30
     loss: Literal["hinge", "perceptron", "log"] = "hinge"  # pyright: ignore[reportIncompatibleVariableOverride]
-    decoding: Literal["best", "marginals"] = "best"
-    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.35
     costs: dict[str, tuple[Cost, Cost]] = Field(default={})
 
     @model_validator(mode="after")
@@ -68,10 +63,6 @@ class FormalismSettings(PrunedGraphSettings):
             raise ValueError(f"graphs is {list(self.graphs)}; name two different graphs or more")
         if self.graphs and (strange := set(self.costs) - set(self.graphs)):
             raise ValueError(f"costs names {min(strange)!r}, which is none of {', '.join(self.graphs)}")
-        if self.decoding == "marginals" and self.loss != "log":
-            raise ValueError(
-                f"decoding = 'marginals' needs probabilities, which loss = {self.loss!r} does not learn; use log"
-            )
         if self.loss == "log" and self.order > 1 and len(self.graphs) > LARGEST:
             raise ValueError(
                 f"loss = 'log' with order {self.order} sums over the labels of all graphs together, of up to {LARGEST} "
@@ -156,15 +147,8 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         if self.settings.decoding == "best":
             return self._parts(batch, joint, None)
         likely = marginals(joint.tasks, joint.blocks, batch.lengths)
-        worth = [
-            replace(
-                scored,
-                predicates=torch.zeros_like(scored.predicates),
-                arcs=torch.zeros_like(scored.arcs),
-                labelled=probability - self.settings.threshold,
-            )
-            for scored, probability in zip(joint.tasks, likely, strict=True)
-        ]
+        threshold = self.settings.threshold
+        worth = [scored.worth(found, threshold) for scored, found in zip(joint.tasks, likely, strict=True)]
         scores, mask = self._parts(batch, Joint(worth, joint.blocks), None)
         crossed = torch.arange(scores.shape[-1], device=scores.device) >= self.structure.layout.first[-1]
         return Evidence(scores.masked_fill(crossed, 0), mask & ~crossed)

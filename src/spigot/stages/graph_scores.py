@@ -1,6 +1,6 @@
 """The scores of what pruning leaves of graphs: as a list of pairs, as dense parts, and their likelihood."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -33,6 +33,20 @@ class Scored:
     def places(self) -> Int[Tensor, " pairs"]:
         """Where each pair stands in a flat batch of arc matrices."""
         return flat_places(self.pairs, self.predicates.shape[1])
+
+    def worth(self, likely: Float[Tensor, "pairs l"], threshold: float) -> "Scored":
+        """The same parts with scores that make the best graph the one whose labelled arcs are likely, one by one.
+
+        Args:
+            likely: How likely each labelled arc is.
+            threshold: How likely it must be to be worth something.
+        """
+        return replace(
+            self,
+            predicates=torch.zeros_like(self.predicates),
+            arcs=torch.zeros_like(self.arcs),
+            labelled=likely - threshold,
+        )
 
 
 def dense(values: Tensor, places: Int[Tensor, " pairs"], batch: int, size: int) -> Tensor:
@@ -75,10 +89,7 @@ def graph_log_loss(scored: Scored, lengths: Int[Tensor, " batch"], gold: GoldGra
     """
     predicates, arcs = gold
     size = predicates.shape[1]
-    sentence, head, _ = scored.pairs.unbind(-1)
-    either = scored.arcs + scored.labelled.masked_fill(~scored.possible, -torch.inf).logsumexp(-1)
-    inside = torch.zeros_like(scored.predicates).flatten().index_add(0, sentence * size + head, softplus(either))
-    inside = softplus(scored.predicates + inside.view_as(scored.predicates))
+    inside = softplus(_predicate_values(scored, softplus(_arc_values(scored))))
     log_z = inside.masked_fill(~positions(lengths, size), 0).sum(-1)
     chosen = rows_of(scored.pairs, arcs, len(lengths), size)
     arcs, chosen = arcs[chosen >= 0], chosen[chosen >= 0]
@@ -87,6 +98,40 @@ def graph_log_loss(scored: Scored, lengths: Int[Tensor, " batch"], gold: GoldGra
     value = scored.arcs[chosen] + scored.labelled[chosen, arcs[:, 3]]
     on = scored.predicates.masked_fill(~predicates, 0).sum(-1)
     return log_z - on - torch.zeros_like(log_z).index_add(0, arcs[:, 0], value)
+
+
+def graph_marginals(scored: Scored) -> Float[Tensor, "pairs l"]:
+    r"""How likely each labelled arc is, without determinism, where it has a closed form.
+
+    With $a_{ij} = s_{ij} + \log\sum_l e^{s_{ijl}}$ and $\sigma$ the logistic function,
+    $$p_{ijl} = \sigma\Big(s_i + \sum_k \operatorname{softplus}(a_{ik})\Big)\, \sigma(a_{ij})\,
+    e^{s_{ij} + s_{ijl} - a_{ij}}.$$
+
+    Example:
+        >>> zero = torch.zeros(1, 1)
+        >>> scored = Scored(torch.zeros(1, 3), torch.tensor([[0, 2, 1]]), zero[0], zero, zero == 0)
+        >>> graph_marginals(scored)  # a predicate with the arc, one without, or none
+        tensor([[0.3333]])
+    """
+    either = _arc_values(scored)
+    batch, head, _ = scored.pairs.unbind(-1)
+    on = _predicate_values(scored, softplus(either)).sigmoid()[batch, head] * either.sigmoid()
+    none = ~scored.possible.any(-1, keepdim=True)  # their shares would be no numbers
+    labels = scored.labelled.masked_fill(~scored.possible & ~none, -torch.inf).softmax(-1)
+    return (on.unsqueeze(-1) * labels).masked_fill(none, 0)
+
+
+def _arc_values(scored: Scored) -> Float[Tensor, " pairs"]:
+    """What an arc is worth, whatever its label; minus infinity if it can have none."""
+    return scored.arcs + scored.labelled.masked_fill(~scored.possible, -torch.inf).logsumexp(-1)
+
+
+def _predicate_values(scored: Scored, arcs: Float[Tensor, " pairs"]) -> Float[Tensor, "batch n"]:
+    """What a predicate is worth with its arcs, each of which is worth so much."""
+    size = scored.predicates.shape[1]
+    batch, head, _ = scored.pairs.unbind(-1)
+    inside = torch.zeros_like(scored.predicates).flatten().index_add(0, batch * size + head, arcs)
+    return scored.predicates + inside.view_as(scored.predicates)
 
 
 def positions(lengths: Int[Tensor, " batch"], size: int) -> Bool[Tensor, "batch n"]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, final
 
 import torch
 from jaxtyping import Bool, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 import spigot
@@ -18,7 +18,7 @@ from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
-from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, rows_of
+from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, graph_marginals, rows_of
 from spigot.stages.pruning import ArcPruner, Pruning, SeenArcs
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
 from spigot.types import Parts, Values
@@ -36,6 +36,9 @@ class PrunedGraphSettings(StageSettings):
         loss: The structured hinge with costs, or the log loss of the same model without determinism.
         false_positive: Cost of a labelled arc too many (hinge).
         false_negative: Cost of a labelled arc missed (hinge).
+        decoding: What is found: the `best` graph by its score; or, after the log loss, the one with the best
+            `marginals`: labelled arcs are worth how likely they are, less the threshold.
+        threshold: How likely a labelled arc must be to be worth something, if marginals decode.
         determinism: Whether roles that no training predicate repeats may be used once only.
         roles: How many roles latent graphs have.
     """
@@ -44,10 +47,19 @@ class PrunedGraphSettings(StageSettings):
     loss: Literal["hinge", "log"] = "hinge"
     false_positive: Annotated[float, Field(ge=0)] = 0.4
     false_negative: Annotated[float, Field(ge=0)] = 0.6
+    decoding: Literal["best", "marginals"] = "best"
+    threshold: Annotated[float, Field(gt=0, lt=1)] = 0.35
     determinism: bool = True
     roles: Positive = 4
     pruning: Pruning = Pruning()
     optimiser: Optimiser = Optimiser(anneal_every=10)
+
+    @model_validator(mode="after")
+    def _has_probabilities(self) -> "PrunedGraphSettings":
+        if self.decoding == "marginals" and (self.latent or self.loss != "log"):
+            lacks = "latent graphs do not have" if self.latent else f"loss = {self.loss!r} does not learn"
+            raise ValueError(f"decoding = 'marginals' needs probabilities, which {lacks}; use loss = 'log' and data")
+        return self
 
 
 class GraphSettings(PrunedGraphSettings):
@@ -119,7 +131,10 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         surviving = self.surviving(batch, None)
         if limits is not None:
             surviving = surviving | limits.forced.to(batch.device)
-        return self.parts(batch, self._scored(batch, read, surviving, None, noisy=False))
+        scored = self._scored(batch, read, surviving, None, noisy=False)
+        if self.settings.decoding == "marginals":
+            scored = scored.worth(graph_marginals(scored), self.settings.threshold)
+        return self.parts(batch, scored)
 
     def decisive(self, evidence: Evidence, limits: GraphLimits | None) -> Evidence:
         """Forced arcs get scores such that the best graph has them."""
