@@ -37,14 +37,9 @@ public:
 
     void run() {
         Scratch scratch;
-        width_ = (parts_ + 2 + W - 1) / W * W;  // with the two variables beyond the last that lanes need
         degree_ = scratch.take<int32_t>(parts_);
-        for (double** values : {&p_, &sum_, &rest_, &by_, &free_, &base_, &weight_}) {
-            *values = scratch.take<double>(width_);
-            std::fill(*values, *values + width_, 0.0);
-        }
+        place_ = scratch.take<int32_t>(parts_);
         total_ = scratch.take<double>(parts_);
-        std::copy(consensus_, consensus_ + parts_, p_);
         int64_t longest = 1;
         for (int64_t f = first_; f < last_; ++f) longest = std::max(longest, t_.start[f + 1] - t_.start[f]);
         local_ = scratch.take<double>(longest);
@@ -52,10 +47,7 @@ public:
         std::memset(degree_, 0, sizeof(int32_t) * parts_);
         for (int64_t k = 0; k < slots_; ++k) ++degree_[t_.variable[slot_ + k]];
         if (report_->iterations == 0) begin();
-        if (settings_.max_iterations >= kWorthwhile && !faces_)
-            lanes_.gather(t_, first_, last_, parts_, q_, price_, others_, scratch);
-        else
-            for (int64_t f = first_; f < last_; ++f) others_.push_back(f);
+        take_places(scratch);
         if (settings_.judge == JUDGE_ONLY) judge();
         add_up();
         int64_t left = settings_.max_iterations;
@@ -70,7 +62,6 @@ public:
             if (report_->status == FACTORS_GOING || report_->status == FACTORS_SETTLED) try_more(), conclude();
         }
         lanes_.scatter(q_, price_);
-        std::copy(p_, p_ + parts_, consensus_);
     }
 
 private:
@@ -81,7 +72,7 @@ private:
     }
 
     void begin() {
-        for (int64_t i = 0; i < parts_; ++i) p_[i] = alone(i, faces_ ? 0 : 0.5);
+        for (int64_t i = 0; i < parts_; ++i) consensus_[i] = alone(i, faces_ ? 0 : 0.5);
         for (int64_t k = 0; k < slots_; ++k) {
             const int32_t i = t_.variable[slot_ + k];
             // Each factor gets its share of the score; of the pull of the quadratic term nothing is known yet.
@@ -98,20 +89,53 @@ private:
         return scores_[i] > 0 ? 1 : 0;
     }
 
+    // Decides which factors go side by side, and which place each variable has among those that steps move.
+    void take_places(Scratch& scratch) {
+        const bool beside = settings_.max_iterations >= kWorthwhile && !faces_;
+        int32_t places = static_cast<int32_t>(parts_);
+        if (!beside) {
+            for (int64_t f = first_; f < last_; ++f) others_.push_back(f);
+            for (int32_t i = 0; i < places; ++i) place_[i] = i;
+            seat_ = t_.variable + slot_;
+        } else {
+            for (int64_t i = 0; i < parts_; ++i)
+                place_[i] = degree_[i] == 1 && fixed_[i] < 0 && settings_.quadratic == 0 ? PLACE_LONELY : PLACE_NONE;
+            lanes_.gather(t_, first_, last_, others_);
+            places = lanes_.number(t_, slot_, place_);
+            for (int64_t i = 0; i < parts_; ++i)
+                if (place_[i] > PLACE_OWN && place_[i] < 0 && degree_[i]) place_[i] = places++;
+            int32_t* seat = scratch.take<int32_t>(slots_);
+            for (const int64_t f : others_)
+                for (int64_t k = t_.start[f]; k < t_.start[f + 1]; ++k) seat[k - slot_] = place_[t_.variable[k]];
+            seat_ = seat;
+            lanes_.load_all(t_, slot_, places, place_, consensus_, scores_, q_, price_, scratch);
+        }
+        places_ = places;
+        width_ = (places + 2 + W - 1) / W * W;  // with the two variables beyond the last that lanes need
+        for (double** values : {&p_, &sum_, &rest_, &by_, &free_, &base_, &weight_}) {
+            *values = scratch.take<double>(width_);
+            std::fill(*values, *values + width_, 0.0);
+        }
+    }
+
     // Sums of copies, which later steps keep up to date, and what prices leave of the scores; where variables are free.
     void add_up() {
         for (int64_t i = 0; i < width_; ++i) weight_[i] = 1;
-        base_[parts_ + 1] = p_[parts_ + 1] = 1;
+        base_[places_ + 1] = p_[places_ + 1] = 1;
         for (int64_t i = 0; i < parts_; ++i) {
-            free_[i] = degree_[i] && fixed_[i] < 0;
-            base_[i] = free_[i] ? 0 : degree_[i] ? alone(i, 0) : p_[i];
-            if (degree_[i]) weight_[i] = degree_[i];
-            rest_[i] = scores_[i];
+            const int32_t at = place_[i];
+            if (at < 0) continue;
+            p_[at] = consensus_[i];
+            free_[at] = degree_[i] && fixed_[i] < 0;
+            base_[at] = free_[at] ? 0 : degree_[i] ? alone(i, 0) : p_[at];
+            if (degree_[i]) weight_[at] = degree_[i];
+            rest_[at] = scores_[i];
         }
         for (int64_t k = 0; k < slots_; ++k) {
-            const int32_t i = t_.variable[slot_ + k];
-            sum_[i] += q_[k];
-            rest_[i] -= price_[k];
+            const int32_t at = place_[t_.variable[slot_ + k]];
+            if (at < 0) continue;
+            sum_[at] += q_[k];
+            rest_[at] -= price_[k];
         }
     }
 
@@ -119,12 +143,12 @@ private:
     // consensus that stands still has nothing new to say.
     void step() {
         const double rho = report_->rho, inverse = 1 / rho;
-        double apart = lanes_.step(p_, sum_, rho, pending_, again_);
+        double own = 0, apart = lanes_.step(p_, sum_, rho, pending_, again_, own);
         for (const int64_t f : others_) {
             if (t_.kind[f] == FACTOR_OUTSIDE) continue;
             const int64_t from = t_.start[f] - slot_;
             const int size = static_cast<int>(t_.start[f + 1] - t_.start[f]);
-            const int32_t* variable = t_.variable + t_.start[f];
+            const int32_t* variable = seat_ + from;
             const uint8_t* negated = t_.negated + t_.start[f];
             double *q = q_ + from, *price = price_ + from;
             bool news = again_;
@@ -157,7 +181,7 @@ private:
         again_ = false;
         if (pending_) report_->apart = std::sqrt(apart / slots_);
         const bool settled = pending_ && is_settled();
-        move();
+        move(own);
         pending_ = true;
         const int64_t done = static_cast<int64_t>(++report_->iterations);
         if (settled) finish();
@@ -165,8 +189,9 @@ private:
         if (report_->status == FACTORS_GOING && done % settings_.adapt_every == 0) adapt();
     }
 
-    // The consensus. What prices leave of a score is then what the quadratic term takes.
-    void move() {
+    // The consensus. What prices leave of a score is then what the quadratic term takes. `own` is how far variables moved
+    // that are not among these.
+    void move(double own) {
         using V = Lanes<double>;
         const double rho = report_->rho, w = settings_.quadratic;
         V change{};
@@ -179,23 +204,26 @@ private:
             store(p_ + i, next);
             store(rest_ + i, w * next);
         }
-        report_->change = slots_ ? std::sqrt(total<double>(change) / slots_) : 0;
+        report_->change = slots_ ? std::sqrt((total<double>(change) + own) / slots_) : 0;
     }
 
-    // Bring all prices up to the last step.
+    // Brings all prices up to the last step, and shows the consensus.
     void settle_prices() {
         if (!pending_) return;
         const double rho = report_->rho;
         double apart = lanes_.settle(p_, rho);
         for (const int64_t f : others_) {
             for (int64_t k = t_.start[f] - slot_; k < t_.start[f + 1] - slot_; ++k) {
-                const double off = q_[k] - p_[t_.variable[slot_ + k]];
+                const double off = q_[k] - p_[seat_[k]];
                 apart += off * off;
                 price_[k] -= rho * off;
             }
         }
         report_->apart = slots_ ? std::sqrt(apart / slots_) : 0;
         pending_ = false;
+        for (int64_t i = 0; i < parts_; ++i)
+            if (place_[i] >= 0) consensus_[i] = p_[place_[i]];
+        lanes_.show_own(consensus_);
     }
 
     bool is_settled() const {
@@ -210,7 +238,7 @@ private:
             judge();
             if (report_->status != FACTORS_GOING) return;
             double off = 0;
-            for (int64_t i = 0; i < parts_; ++i) off = std::max(off, std::fabs(p_[i] - z_[i]));
+            for (int64_t i = 0; i < parts_; ++i) off = std::max(off, std::fabs(consensus_[i] - z_[i]));
             if (!patient_ && settings_.quadratic == 0 && off < 0.1) {
                 patient_ = true;
                 return;
@@ -256,7 +284,7 @@ private:
             floor += std::min(0.0, scores_[i] - 0.5 * w);
             if (fixed_[i] > 0) bound += total_[i] - 0.5 * w;
             else if (fixed_[i] == 0) continue;
-            else if (!degree_[i]) bound += p_[i] * scores_[i] - 0.5 * w * p_[i] * p_[i];
+            else if (!degree_[i]) bound += (scores_[i] - 0.5 * w * consensus_[i]) * consensus_[i];
             else if (w > 0) bound += total_[i] * total_[i] / (2 * w);
         }
         report_->bound = std::min(report_->bound, bound + report_->outside);
@@ -266,7 +294,7 @@ private:
             return;
         }
         if (w > 0) return;
-        for (int64_t i = 0; i < parts_; ++i) total_[i] = p_[i] > 0.5;
+        for (int64_t i = 0; i < parts_; ++i) total_[i] = consensus_[i] > 0.5;
         keep_if_better(total_);
         conclude();
     }
@@ -286,7 +314,7 @@ private:
     void conclude() {
         if (report_->bound - report_->value <= settings_.gap) {
             report_->status = FACTORS_OPTIMAL;
-            std::copy(z_, z_ + parts_, p_);
+            std::copy(z_, z_ + parts_, consensus_);
         } else if (report_->bound <= report_->cutoff) {
             report_->status = FACTORS_CUT;
         }
@@ -298,7 +326,7 @@ private:
         if (report_->value == minus_infinity<double> || rounding.has_outside()) return;
         std::vector<int32_t> tried;
         for (int64_t i = 0; i < parts_; ++i)
-            if (p_[i] > kSure && p_[i] < 1 - kSure && fixed_[i] < 0 && scores_[i] > 0 && degree_[i] > 0)
+            if (consensus_[i] > kSure && consensus_[i] < 1 - kSure && fixed_[i] < 0 && scores_[i] > 0 && degree_[i] > 0)
                 tried.push_back(static_cast<int32_t>(i));
         std::stable_sort(tried.begin(), tried.end(), [&](int32_t a, int32_t b) { return scores_[a] > scores_[b]; });
         if (tried.size() > kTries) tried.resize(kTries);
@@ -318,7 +346,7 @@ private:
 
     const FactorTables& t_;
     const FactorSettings& settings_;
-    int64_t parts_, first_, last_, slot_, slots_, width_ = 0;
+    int64_t parts_, first_, last_, slot_, slots_, places_ = 0, width_ = 0;
     const double* scores_;
     const int8_t* fixed_;
     double *consensus_, *z_, *q_, *price_;
@@ -326,7 +354,8 @@ private:
     FactorReport* report_;
     FactorLanes lanes_;
     std::vector<int64_t> others_;  // factors that lanes do not take
-    int32_t* degree_;
+    int32_t *degree_, *place_;
+    const int32_t* seat_;  // the places of the entries of other factors
     double *p_, *sum_, *rest_, *by_, *free_, *base_, *weight_, *total_, *local_, *point_;
     bool patient_ = false;
     bool pending_ = false;  // whether prices lag behind the last step
