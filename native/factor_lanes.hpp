@@ -80,6 +80,13 @@ enum Place : int32_t {
     PLACE_OWN = -3,     // none: a factor has it for itself, so that its copy is the consensus and its price the score
 };
 
+// The most entries that a factor has; 1 if there is none.
+inline int64_t longest_factor(const FactorTables& t, int64_t first, int64_t last) {
+    int64_t longest = 1;
+    for (int64_t f = first; f < last; ++f) longest = std::max(longest, t.start[f + 1] - t.start[f]);
+    return longest;
+}
+
 class FactorLanes {
 public:
     static constexpr int W = lane_count<double>;
@@ -92,8 +99,7 @@ public:
 
     // Takes the factors first..last that it can, and leaves the others to the caller.
     void gather(const FactorTables& t, int64_t first, int64_t last, std::vector<int64_t>& left) {
-        int64_t longest = 1;
-        for (int64_t f = first; f < last; ++f) longest = std::max(longest, t.start[f + 1] - t.start[f]);
+        const int64_t longest = longest_factor(t, first, last);
         const std::vector<int64_t> mine = sorted(t, first, last, longest, left);
         const int64_t base = t.start[first];
         for (size_t at = 0; at < mine.size();) {
@@ -102,17 +108,23 @@ public:
             while (end < mine.size() && end < at + W && t.kind[mine[end]] == kind) ++end;
             const int size = static_cast<int>(t.start[mine[end - 1] + 1] - t.start[mine[end - 1]]);
             const int64_t from = static_cast<int64_t>(slot_.size());
-            chunks_.push_back({static_cast<FactorKind>(kind), false, false, size, from});
+            chunks_.push_back({static_cast<FactorKind>(kind), false, size, from});
             slot_.resize(from + size * W, kZero);
             for (size_t lane = end - at; lane < W; ++lane) {
                 slot_[from + lane] = kOne;
                 if (kind == FACTOR_ANY) slot_[from + W + lane] = kFree, slot_[from + 2 * W + lane] = kOne;
             }
-            for (size_t lane = at; lane < end; ++lane)
-                for (int64_t k = t.start[mine[lane]]; k < t.start[mine[lane] + 1]; ++k) {
-                    slot_[from + (k - t.start[mine[lane]]) * W + (lane - at)] = static_cast<int32_t>(k - base);
-                    chunks_.back().turned |= t.negated[k] != 0;
+            for (size_t lane = at; lane < end; ++lane) {
+                const int64_t begin = t.start[mine[lane]], stop = t.start[mine[lane] + 1];
+                int32_t* to = &slot_[from + (lane - at)];
+                int64_t k = begin;
+                if (kind != FACTOR_ANY && t.negated[stop - 1]) {  // outputs in front, where they stand side by side
+                    *to = static_cast<int32_t>(stop - 1 - base);
+                    for (; k < stop - 1; ++k) *(to += W) = static_cast<int32_t>(k - base);
+                } else {
+                    for (; k < stop; ++k, to += W) *to = static_cast<int32_t>(k - base);
                 }
+            }
             at = end;
         }
         longest_ = longest;
@@ -155,11 +167,11 @@ public:
     void load_all(const FactorTables& t, int64_t base, int32_t places, const int32_t* place, const double* consensus,
                   const double* scores, const double* q, const double* price, Scratch& scratch) {
         const size_t count = slot_.size();
-        sign_.resize(count, 1);
-        q_.resize(count);
-        price_.resize(count);
+        for (double** values : {&sign_, &q_, &price_}) *values = scratch.take<double>(count);
+        turned_.resize(rows_.size());
         for (size_t k = 0; k < count; ++k) {
             if (slot_[k] < 0) {
+                sign_[k] = 1;
                 q_[k] = slot_[k] == kOne;
                 price_[k] = slot_[k] == kZero ? kNever : 0;
                 if (rows_[k / W] != kOwn) variable_[k] = slot_[k] == kOne ? places + 1 : places;
@@ -168,6 +180,7 @@ public:
             const bool negated = t.negated[base + slot_[k]], own = rows_[k / W] == kOwn;
             const double copy = own ? consensus[variable_[k]] : q[slot_[k]];
             sign_[k] = negated ? -1 : 1;
+            turned_[k / W] |= negated;
             q_[k] = negated ? 1 - copy : copy;
             price_[k] = sign_[k] * (own ? scores[variable_[k]] : price[slot_[k]]);
             if (!own) variable_[k] = place[variable_[k]];
@@ -189,17 +202,21 @@ public:
     double step(const double* p, double* sum, double rho, bool pending, bool again, double& change) {
         using V = Lanes<double>;
         V apart{}, moved{};
-        V *v = v_, *before = p_;
-        const double inverse = 1 / rho;
-        double* guess = guess_.data();
+        // Names of their own, since the compiler must suppose that what is stored below could be a member of this object.
+        V *const v = v_, *const before = p_;
+        double *const copies = q_, *const prices = price_, *guess = guess_.data();
+        const double *const signs = sign_, inverse = 1 / rho;
+        const int32_t* const variables = variable_.data();
+        const uint8_t* const turned = turned_.data();
         for (Chunk& chunk : chunks_) {
             const int64_t from = chunk.from;
-            const int32_t* row = &rows_[from / W];
+            const int32_t* const row = &rows_[from / W];
+            const int size = chunk.size;
             V news{};
-            for (int k = 0; k < chunk.size; ++k) {
+            for (int k = 0; k < size; ++k) {
                 const int64_t at = from + k * W;
-                const V q = load(&q_[at]);
-                before[k] = row[k] == kOwn ? q : literal(p, at, row[k], chunk.turned);
+                const V q = load(copies + at);
+                before[k] = row[k] == kOwn ? q : literal(p, variables + at, signs + at, row[k], turned[at / W]);
                 news = larger(news, size_of(q - before[k]));
             }
             // A factor whose copy agrees with a consensus that stands still has nothing new to say.
@@ -207,39 +224,39 @@ public:
                 guess += W;
                 continue;
             }
-            for (int k = 0; k < chunk.size; ++k) {
+            for (int k = 0; k < size; ++k) {
                 const int64_t at = from + k * W;
-                V price = load(&price_[at]);
+                V price = load(prices + at);
                 if (pending && row[k] != kOwn) {
-                    const V off = load(&q_[at]) - before[k];
+                    const V off = load(copies + at) - before[k];
                     apart += off * off;
                     price -= rho * off;
-                    store(&price_[at], price);
+                    store(prices + at, price);
                 }
                 v[k] = before[k] + price * inverse;
             }
             switch (chunk.kind) {
-                case FACTOR_ONE: project_counts<FACTOR_ONE>(v, chunk.size, guess); break;
-                case FACTOR_AT_MOST_ONE: project_counts<FACTOR_AT_MOST_ONE>(v, chunk.size, guess); break;
-                case FACTOR_AT_LEAST_ONE: project_counts<FACTOR_AT_LEAST_ONE>(v, chunk.size, guess); break;
+                case FACTOR_ONE: project_counts<FACTOR_ONE>(v, size, guess); break;
+                case FACTOR_AT_MOST_ONE: project_counts<FACTOR_AT_MOST_ONE>(v, size, guess); break;
+                case FACTOR_AT_LEAST_ONE: project_counts<FACTOR_AT_LEAST_ONE>(v, size, guess); break;
                 default: project_any_of_two(v);
             }
             guess += W;
             V far{};
-            for (int k = 0; k < chunk.size; ++k) {
+            for (int k = 0; k < size; ++k) {
                 const int64_t at = from + k * W;
                 far = larger(far, size_of(v[k] - before[k]));
-                V by = v[k] - load(&q_[at]);
-                store(&q_[at], v[k]);
+                V by = v[k] - load(copies + at);
+                store(copies + at, v[k]);
                 if (row[k] == kOwn) {
                     moved += by * by;
                     continue;
                 }
-                if (chunk.turned) by *= load(&sign_[at]);
+                if (turned[at / W]) by *= load(signs + at);
                 if (row[k] >= 0) {
                     store(sum + row[k], load(sum + row[k]) + by);
                 } else {
-                    for (int lane = 0; lane < W; ++lane) sum[variable_[at + lane]] += by[lane];
+                    for (int lane = 0; lane < W; ++lane) sum[variables[at + lane]] += by[lane];
                 }
             }
             chunk.still = !any_lane(far > kStill);
@@ -256,7 +273,7 @@ public:
             for (int64_t at = chunk.from; at < chunk.from + chunk.size * W; at += W) {
                 const int32_t row = rows_[at / W];
                 if (row == kOwn) continue;
-                const V off = load(&q_[at]) - literal(p, at, row, chunk.turned);
+                const V off = load(&q_[at]) - literal(p, &variable_[at], sign_ + at, row, turned_[at / W]);
                 apart += off * off;
                 store(&price_[at], load(&price_[at]) - rho * off);
             }
@@ -265,8 +282,9 @@ public:
 
     // The consensus on variables that a factor has for itself.
     void show_own(double* consensus) const {
-        for (size_t k = 0; k < slot_.size(); ++k)
-            if (rows_[k / W] == kOwn && slot_[k] >= 0) consensus[variable_[k]] = sign_[k] < 0 ? 1 - q_[k] : q_[k];
+        for (size_t row = 0; row < rows_.size(); ++row)
+            for (size_t k = row * W; rows_[row] == kOwn && k < (row + 1) * W; ++k)
+                if (slot_[k] >= 0) consensus[variable_[k]] = sign_[k] < 0 ? 1 - q_[k] : q_[k];
     }
 
     // What the factors would get if each could choose alone, at these prices.
@@ -303,8 +321,7 @@ public:
 private:
     struct Chunk {
         FactorKind kind;
-        bool turned;  // whether any literal is negated
-        bool still;   // whether the last projection left the consensus as it was
+        bool still;  // whether the last projection left the consensus as it was
         int size;
         int64_t from;
     };
@@ -332,23 +349,25 @@ private:
         return mine;
     }
 
-    Lanes<double> literal(const double* p, int64_t at, int32_t row, bool turned) const {
+    static Lanes<double> literal(const double* p, const int32_t* variable, const double* signs, int32_t row,
+                                 bool turned) {
         Lanes<double> v;
         if (row >= 0) {
             v = load(p + row);
         } else {
-            for (int lane = 0; lane < W; ++lane) v[lane] = p[variable_[at + lane]];
+            for (int lane = 0; lane < W; ++lane) v[lane] = p[variable[lane]];
         }
         if (!turned) return v;
-        const Lanes<double> sign = load(&sign_[at]);
+        const Lanes<double> sign = load(signs);
         return sign * v + 0.5 * (1 - sign);
     }
 
     std::vector<Chunk> chunks_;
     std::vector<int32_t> rows_;             // of each vector: its first place, or one of the above
     std::vector<int32_t> slot_, variable_;  // of each entry
-    std::vector<double> sign_, q_, price_;  // as literals
+    std::vector<uint8_t> turned_;           // of each vector: whether any literal is negated
     std::vector<double> guess_;             // thresholds
+    double *sign_ = nullptr, *q_ = nullptr, *price_ = nullptr;  // as literals
     Lanes<double>*v_ = nullptr, *p_ = nullptr;  // of the factors at hand
     int64_t longest_ = 1;
 };
