@@ -14,7 +14,7 @@ import spigot
 from spigot.algorithms.factor_search import best_members
 from spigot.algorithms.factor_tables import FactorKind, FactorTable
 from spigot.algorithms.joint_networks import JointNetwork
-from spigot.algorithms.negotiation import Terms
+from spigot.algorithms.negotiation import Column, Talks, Terms, negotiate
 from spigot.checks import NoStructureError
 from spigot.factors import (
     AbstractFactor,
@@ -185,6 +185,37 @@ def test_the_projection_has_its_derivative() -> None:
         )
 
 
+@pytest.mark.parametrize("quadratic", [0.0, 1.0])
+@pytest.mark.parametrize("fixes", [False, True])
+def test_factors_side_by_side_as_one_by_one(quadratic: float, fixes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel puts factors into lanes and gives places to variables; the twin takes them as they come."""
+    generator = np.random.default_rng(0)
+    shared, pairs = 40, 30  # pairs have an output of their own; and of the last few variables no factor knows
+    first, second = generator.permutation(shared)[:pairs], generator.permutation(shared)[:pairs]
+    second = np.where(first == second, (second + 1) % shared, second)
+    crossed = Pair(first, second, shared + np.arange(pairs))
+    lonely = ExactlyOne(shared + pairs + np.arange(35).reshape(7, 5), output=np.arange(7))
+    parts = shared + pairs + 35 + 3
+    graph = spigot.FactorGraph(parts, [*random_factors(generator, shared, 60), crossed, lonely])
+    scores = generator.normal(size=(3, parts))
+    fixed = np.full(scores.shape, -1, np.int8)
+    if fixes:
+        fixed[generator.random(scores.shape) < 0.1] = 0
+        fixed[generator.random(scores.shape) < 0.1] = 1
+    found = []
+    for available in {spigot.native.available, False}:
+        monkeypatch.setattr(spigot.native, "available", available)
+        talks = Talks.begin(graph._network, np.zeros(3, np.int64), scores, fixed, 0.3)
+        for _ in range(2):  # the second goes on from the first; so few steps that rounding errors stay small
+            negotiate(talks, Terms(quadratic=quadratic, max_iterations=10, tolerance=1e-12))
+        found.append(talks)
+    for one in found[1:]:
+        for name in ("p", "q", "price"):
+            np.testing.assert_allclose(getattr(one, name), getattr(found[0], name), rtol=0, atol=1e-9)
+        for column in (Column.ITERATIONS, Column.RHO, Column.APART, Column.CHANGE, Column.BOUND):
+            np.testing.assert_allclose(one[column], found[0][column], rtol=1e-9)
+
+
 def test_semantic_graphs_as_a_factor_graph(record_property) -> None:
     """The same optimum as the assignment, wherever the relaxation is integral; the other cases are counted."""
     torch.manual_seed(0)
@@ -197,8 +228,7 @@ def test_semantic_graphs_as_a_factor_graph(record_property) -> None:
         exists = layout.existing(graphs.everything(scores) & (torch.rand(scores.shape) < 0.9))
         joint = JointNetwork.of(layout, exists.numpy())
         values = joint.variables(scores.numpy().reshape(len(scores), -1))
-        nothing = np.zeros_like(joint.exists)
-        where = (joint.network, np.arange(len(scores)), values, joint.exists, nothing)
+        where = (joint.network, np.arange(len(scores)), values, joint.exists, joint.exists)
         found = best_members(*where, Terms(tolerance=1e-4), exact=False, max_nodes=100)
         exact = (graphs.argmax(scores, exists) * scores).flatten(1).sum(1).numpy()
         np.testing.assert_allclose(found.value[found.optimal], exact[found.optimal], rtol=0, atol=1e-5)

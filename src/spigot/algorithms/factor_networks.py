@@ -1,7 +1,8 @@
 """Factor graphs as negotiations see them: the table of factors, and the structures that stand in as factors."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,25 +40,25 @@ class Network:
         table: All factors.
         outside: Those that are structures, by structure.
         parts: How many variables a graph has, at most.
-        degree: How many factors know each variable, `(graphs, parts)`.
-        key: What tells two networks apart.
     """
 
     table: FactorTable
     outside: tuple[Outside, ...]
     parts: int
-    degree: Indices = field(init=False)
-    key: tuple[object, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        table = self.table
-        owner = np.repeat(np.arange(table.graphs), table.slots())
-        degree = np.zeros((table.graphs, self.parts), np.int64)
-        np.add.at(degree, (owner, table.variable), 1)
-        object.__setattr__(self, "degree", degree)
-        arrays = tuple(getattr(table, column.name).tobytes() for column in fields(table))
+    @cached_property
+    def degree(self) -> Indices:
+        """How many factors know each variable, `(graphs, parts)`."""
+        owner = np.repeat(np.arange(self.table.graphs), self.table.slots())
+        flat = np.bincount(owner * self.parts + self.table.variable, minlength=self.table.graphs * self.parts)
+        return flat.reshape(self.table.graphs, self.parts)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """What tells two networks apart."""
+        arrays = tuple(getattr(self.table, column.name).tobytes() for column in fields(self.table))
         outside = tuple((group.structure, group.factor.tobytes(), group.at.tobytes()) for group in self.outside)
-        object.__setattr__(self, "key", (self.parts, arrays, outside))
+        return self.parts, arrays, outside
 
     def derived(self, z: Reals, graph: Indices) -> Reals:
         """0/1 vectors, `(batch, parts)`, in which whatever a factor defines follows from the rest."""

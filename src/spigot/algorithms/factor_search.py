@@ -61,7 +61,7 @@ def best_members(
     graph: Indices,
     scores: Reals,
     exists: Flags,
-    barred: Flags,
+    usable: Flags,
     terms: Terms,
     *,
     exact: bool,
@@ -72,17 +72,17 @@ def best_members(
     Args:
         network: The graphs.
         graph: The graph of each instance.
-        scores: Finite scores where parts exist.
+        scores: Scores, finite where parts are usable.
         exists: Parts that exist; the others are off, and no part of structures among the factors.
-        barred: Parts that exist and are off all the same.
+        usable: Parts that exist and may be on.
         terms: How to solve relaxations.
         exact: Whether to search until the member is proven best; otherwise until there is one.
         max_nodes: How many relaxations to solve at most, after the first, for each instance.
     """
-    free = exists & ~barred
-    scores = np.where(free, scores, 0.0)
+    if not usable.all():
+        scores = np.where(usable, scores, 0.0)
     scale = np.maximum(abs(scores).max(1, initial=0), 1e-300)
-    fixed = np.where(free, -1, 0).astype(np.int8)
+    fixed = -usable.view(np.int8)  # -1 where a part is free
     talks = Talks.begin(network, graph, scores / scale[:, None], fixed, terms.rho, exists)
     empty = np.logical_not(exists.any(1))  # nothing is asked of an instance that is padding
     talks[Column.STATUS][empty] = Status.OPTIMAL
@@ -93,10 +93,12 @@ def best_members(
     integral = (abs(relaxed - talks.z).max(1, initial=0) < 1e-3) & np.isfinite(talks[Column.VALUE])
     nodes = np.zeros(len(scores), np.int64)
     feasible = talks[Column.STATUS] != Status.INFEASIBLE
-    for b in np.flatnonzero(feasible & ~_is_proven(talks)):
-        if exact or not np.isfinite(talks[Column.VALUE][b]):
-            nodes[b], feasible[b] = _Search(talks, int(b), terms, exact).run(max_nodes)
     optimal = feasible & _is_proven(talks)
+    searched = feasible & ~optimal & (exact | ~np.isfinite(talks[Column.VALUE]))
+    for b in np.flatnonzero(searched):
+        nodes[b], feasible[b] = _Search(talks, int(b), terms, exact).run(max_nodes)
+    if searched.any():
+        optimal = feasible & _is_proven(talks)
     with np.errstate(over="ignore"):  # beside scores of 1e308 the sum may be no number any more; the member is the best
         value = np.where(np.isfinite(talks[Column.VALUE]), talks[Column.VALUE] * scale, -np.inf)
         bound = np.maximum(talks[Column.BOUND] * scale, value)

@@ -38,9 +38,9 @@ batched(checked)
 
 def refuse_nan(parts: Tensor, mask: Tensor, event_ndim: int, what: str = "scores") -> None:
     """Raise if a part that exists is NaN. Looks at values: only for use inside operators."""
-    bad = parts.isnan() & mask
-    if bad.any():
-        raise nan_error(*_first(bad, event_ndim), what)
+    bad = parts.isnan()
+    if bad.any() and (bad & mask).any():
+        raise nan_error(*_first(bad & mask, event_ndim), what)
 
 
 def refuse_infinite(bad: Tensor, event_ndim: int, what: str) -> None:

@@ -135,13 +135,11 @@ class AbstractFactorGraph(AbstractStructure):
             mask: Parts that exist.
         """
         mask = self._check(scores, mask)
-        refuse_nan(scores, mask, 1, "scores")
         found = _find(scores.detach(), mask, **self._how)
-        batch = scores.shape[:-1]
+        whole, each = tuple(scores.shape), tuple(scores.shape[:-1])
 
         def tensor(values: np.ndarray, like: Tensor | None = scores) -> Tensor:
-            shape = scores.shape if values.ndim == 2 else batch
-            moved = torch.from_numpy(np.ascontiguousarray(values)).reshape(shape)
+            moved = torch.from_numpy(values.reshape(whole if values.ndim == 2 else each))
             return moved.to(scores.device) if like is None else moved.to(like)
 
         real = (found.z, found.relaxed, found.value, found.bound)
@@ -379,16 +377,16 @@ def _find(
 ) -> Found:
     """A member of each instance, or an error that names the first without."""
     batch = tuple(scores.shape[:-1])
-    values = rows_of(scores.double().cpu()).numpy()
-    exists = mask.cpu().reshape(values.shape).numpy()
-    if (np.isposinf(values) & exists).any():
-        raise infinite_error(int(np.argwhere(np.isposinf(values) & exists)[0][0]), batch, "scores")
-    barred = exists & np.isneginf(values)
-    usable = exists & ~barred
+    flat = (scores.shape[:-1].numel(), network.parts)
+    values, exists = scores.double().cpu().numpy().reshape(flat), mask.cpu().numpy().reshape(flat)
+    usable = exists
+    if not np.isfinite(values).all():
+        refuse_nan(scores, mask, 1, "scores")
+        if (np.isposinf(values) & exists).any():
+            raise infinite_error(int(np.argwhere(np.isposinf(values) & exists)[0][0]), batch, "scores")
+        usable = exists & ~np.isneginf(values)
     graph = graph_of(graphs, len(values))
-    found = best_members(
-        network, graph, np.where(usable, values, 0.0), exists, barred, terms, exact=exact, max_nodes=max_nodes
-    )
+    found = best_members(network, graph, values, exists, usable, terms, exact=exact, max_nodes=max_nodes)
     if not found.feasible.all():
         raise contradiction_error(int((~found.feasible).argmax()), batch)
     lost = np.isneginf(found.value)
