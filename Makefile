@@ -36,8 +36,9 @@ demo: $(VENV)/usable
 	$(SAY) "Training six systems: some minutes"
 	@$(BIN)/spigot demo
 
+# Compiled files are kept even where they usually are not: each process of the tests would compile the library again.
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadgroup
 	$(MAKE) docs
 
 lint: $(VENV)/installed

@@ -14,7 +14,7 @@ import torch
 import spigot
 
 torch.manual_seed(0)
-items, features, parcels = 8, 4, 32
+items, features, parcels = 8, 4, 16
 
 # The rows A z <= b: the van carries at most 10 kg, and at most one of the last two items (they are both fragile).
 weight = torch.tensor([2.0, 3.0, 4.0, 5.0, 2.0, 3.0, 4.0, 3.0])

@@ -1,8 +1,11 @@
-"""Settings shared by all tests: seeds and hypothesis."""
+"""Settings shared by all tests: seeds, hypothesis, and an end to what hangs."""
 
+import faulthandler
 import getpass
 import os
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -15,6 +18,40 @@ os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(tempfile.gettempdir())
 
 hypothesis.settings.register_profile("spigot", deadline=None, derandomize=True, max_examples=30, database=None)
 hypothesis.settings.load_profile("spigot")
+
+
+HANGS = 240.0  # seconds that no test takes
+OFTEN = 30.0
+
+
+class Watchdog:
+    """Ends a process of tests in which one hangs, also in a kernel that lets nobody else run, and says where.
+
+    It is told of each test, and starts to count anew every now and then: to do so at each is a thread begun and waited
+    for, twelve thousand times, which on a busy machine takes minutes.
+    """
+
+    def __init__(self) -> None:
+        self._screen = os.dup(2)  # while nobody has taken that over
+        self._told = -OFTEN
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self) -> Iterator[None]:
+        if time.monotonic() - self._told >= OFTEN:
+            self._told = time.monotonic()
+            faulthandler.dump_traceback_later(HANGS + OFTEN, exit=True, file=self._screen)
+        return (yield)
+
+    def pytest_exception_interact(self) -> None:
+        self._told = -OFTEN  # pytest stops all counting then
+
+    def pytest_unconfigure(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+        os.close(self._screen)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Watchdog())
 
 
 @pytest.fixture(autouse=True)

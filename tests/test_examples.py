@@ -1,10 +1,10 @@
 """Every example runs, and its own assertions hold."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 FOLDER = Path(__file__).parents[1] / "examples"
 PLUGINS = ("own_task",)
@@ -32,11 +32,9 @@ def test_there_are_examples() -> None:
         assert (FOLDER / f"{plugin}.toml").exists()
 
 
-def run(*arguments: str) -> str:
-    """What an example prints in a process of its own, as a reader would run it, with warnings as errors."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+def run(*arguments: str | Path) -> str:
+    """What an example prints in a process of its own, with warnings as errors."""
+    done = processes.run(*arguments)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert not done.stderr
     return done.stdout.strip()
@@ -45,13 +43,13 @@ def run(*arguments: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example(path: Path) -> None:
-    assert run(str(path), *SMALLER.get(path.stem, ())), "an example shows something"
+    assert run(path, *SMALLER.get(path.stem, ())), "an example shows something"
 
 
 @pytest.mark.slow
 def test_the_example_of_programs_runs_without_the_solver() -> None:
     (path,) = (path for path in EXAMPLES if path.stem == "zero_one_program")
     hidden = "import runpy, sys; sys.modules['piqp'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
-    printed = run("-c", hidden, str(path))
+    printed = run("-c", hidden, path)
     assert 'pip install "torch-spigot[piqp]"' in printed
     assert "after training" in printed

@@ -42,6 +42,38 @@ def test_an_error_comes_where_its_task_stands(copies: int) -> None:
     assert not multiprocessing.active_children()
 
 
+class Unlike(ValueError):
+    """An error that pickle cannot make again: it is not made of what it says."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+
+
+class Unsendable(ValueError):
+    """An error that pickle cannot take."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.again = lambda: None
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("kind", [Unlike, Unsendable])
+def test_an_error_may_be_of_any_kind(kind: type[Exception], copies: int, capfd: pytest.CaptureFixture[str]) -> None:
+    """That of a plug-in, say."""
+
+    def work(task: int) -> int:
+        if task == 2:
+            raise kind(task, "it is too long.")
+        return task
+
+    found: list[int] = []
+    with pytest.raises(kind, match=r"line 2: it is too long\."):
+        found.extend(in_order(work, range(6), copies))
+    assert found == [0, 1]
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("copies", [1, 2])
 def test_what_came_before_an_error_of_the_tasks_is_done(copies: int) -> None:
     def tasks() -> Iterator[int]:

@@ -1,13 +1,11 @@
 """The notebooks run from top to bottom, and are kept without what they print."""
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
+
+from tests import processes
 
 FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -54,9 +52,8 @@ def test_notebooks_are_kept_without_what_they_print(path: Path) -> None:
 def test_notebook(path: Path, tmp_path: Path) -> None:
     for name in ("IPython", *NEEDS.get(path.stem, ())):
         pytest.importorskip(name)
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(RUN), str(path), str(tmp_path / "shown.json")]
-    own = {**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")}  # no history, no settings of whoever runs this
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path, env=own)
+    own = {"IPYTHONDIR": str(tmp_path / "ipython")}  # no history, no settings of whoever runs this
+    done = processes.run("-c", RUN, path, tmp_path / "shown.json", environment=own, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     shown = [dict(data) for data in json.loads((tmp_path / "shown.json").read_text(encoding="utf-8"))]
     assert any("<svg" in data.get("text/html", "") for data in shown), "something is drawn"

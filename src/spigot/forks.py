@@ -30,7 +30,8 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], copies: int)
 
     Tasks and results are pickled, `work` is not: a copy has it. If a task fails, or the tasks themselves end in an
     error, the results of all tasks before it come first. What a copy had when it was lost is done here instead, and the
-    others go on. Copies end with the results, or when nobody listens any longer.
+    others go on; so is what failed in a copy, so that its error is that of this process. Copies end with the results,
+    or when nobody listens any longer.
 
     Args:
         work: What to do with a task. It must not wait for threads of this process, of which a copy has none: torch is
@@ -61,6 +62,10 @@ class _Wrong(NamedTuple):
     error: Exception
 
 
+class _Undone:
+    """What a copy says of a task that ended in an error. Not every error can be sent, or made again of what was."""
+
+
 class _Copy(Generic[Task, Result]):
     """A copy of this process, and the way to it. It has one task at a time, so that nobody waits to be heard."""
 
@@ -79,7 +84,7 @@ class _Copy(Generic[Task, Result]):
         with contextlib.suppress(OSError):  # that it is lost is heard next
             self.connection.send(task)
 
-    def heard(self) -> Result | _Wrong:
+    def heard(self) -> Result | _Undone:
         """What it has to say.
 
         Raises:
@@ -103,7 +108,8 @@ def _serve(work: Callable[[Any], Any], connection: Connection, ours: Iterable[Co
         end.close()
     with contextlib.suppress(EOFError, OSError):
         while True:
-            connection.send(_done(work, connection.recv()))
+            found = _done(work, connection.recv())
+            connection.send(_Undone() if isinstance(found, _Wrong) else found)
 
 
 def _done(work: Callable[[Task], Result], task: Task) -> Result | _Wrong:
@@ -149,9 +155,10 @@ def _collected(
         for copy in [copy for copy in busy if copy.connection in ready]:
             busy.remove(copy)
             try:
-                found[copy.number] = copy.heard()
+                answer = copy.heard()
                 idle.append(copy)
             except EOFError:
-                found[copy.number] = _done(work, copy.task)
+                answer = _Undone()
+            found[copy.number] = _done(work, copy.task) if isinstance(answer, _Undone) else answer
     if wrong is not None and not isinstance(wrong, StopIteration):
         raise wrong

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from spigot import cli
 from spigot.data.formats import read
 from spigot.scale import read_manifest
 from spigot.training import checkpoint
+from tests.processes import Python
 
 LINE = "Rain {0} fell on the old house. Nobody knew why?"
 
@@ -38,33 +37,44 @@ def test_what_makes_no_sense_is_said(trained: Path, tmp_path: Path, capsys: pyte
     assert not out.exists() or not list(out.glob("part-*"))
 
 
+def _workers(command: int) -> list[int]:
+    """The processes that work for a command, where one can see them: the children of one of its children."""
+    return [worker for child in _children(command) for worker in _children(child)]
+
+
+def _children(process: int) -> list[int]:
+    path = Path(f"/proc/{process}/task/{process}/children")
+    return list(map(int, path.read_text().split())) if path.exists() else []
+
+
 @pytest.mark.slow
 def test_a_command_that_is_killed_goes_on(trained: Path, tmp_path: Path) -> None:
     """With all its processes, and then with one of them."""
     docs, out = tmp_path / "docs.jsonl", tmp_path / "out"
     lines = [json.dumps({"id": str(k), "text": LINE.format(k)}) for k in range(400)]
     docs.write_text("\n".join(lines), encoding="utf-8")
-    command = [sys.executable, "-m", "spigot", "parse", str(trained), str(docs), "-o", str(out)]
-    command += ["--on", "processes", "--workers", "2", "--piece", "0.002"]
+    words = ["-m", "spigot", "parse", trained, docs, "-o", out, "--on", "processes"]
+    words += ["--workers", "2", "--piece", "0.002"]
 
     def done() -> int:
         return len((out / "done.jsonl").read_bytes().splitlines()) if (out / "done.jsonl").exists() else 0
 
-    def started(least: int) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        while done() < least and process.poll() is None:
+    def wait_for(pieces: int, process: Python) -> None:
+        while done() < pieces and process.running:
             time.sleep(0.01)
-        return process
 
-    first = started(2)
-    first.kill()
-    first.wait()
+    with Python(*words) as first:
+        wait_for(2, first)
+        workers = _workers(first.pid)
     assert 2 <= done() < 20
-    second = started(done() + 1)
-    children = Path(f"/proc/{second.pid}/task/{second.pid}/children")
-    for child in children.read_text().split()[-1:] if children.exists() else []:
-        os.kill(int(child), signal.SIGKILL)
-    assert second.wait() == 0
+    while any(Path(f"/proc/{worker}").exists() for worker in workers):  # nobody hands out work to them any longer
+        time.sleep(0.01)
+    with Python(*words) as second:
+        wait_for(done() + 1, second)
+        for worker in _workers(second.pid)[-1:]:
+            os.kill(worker, signal.SIGKILL)
+        ended = second.wait()
+    assert ended.returncode == 0, ended.stderr
     manifest = read_manifest(out)
     assert manifest.complete
     assert (manifest.counts.documents, manifest.counts.sentences, manifest.counts.errors) == (400, 800, 0)

@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from spigot.stages import STAGES
 from spigot.training import checkpoint
 from spigot.training.loop import Step
 from spigot.wires import READERS
+from tests import processes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TASK = EXAMPLES / "own_task.py"
@@ -184,7 +184,7 @@ first = cli.main(words)
 os.environ[{PLUGINS!r}] = {str(TASK)!r}
 raise SystemExit((first, cli.main(words)) != (1, 0))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=200)
+    done = processes.run("-c", code)
     assert done.returncode == 0, done.stderr
     assert "Focuses: 100 sentences, per cent" in done.stdout
     known = "there are trees, graphs, label, tags, formalisms, and those of plug-ins (--plugin)."

@@ -1,15 +1,13 @@
 """Several processes train the same model as one."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
 
 from spigot import cli
 from spigot.training import checkpoint
+from tests import processes
 
 # Few steps: what rounding does to two trainings grows with their number.
 SETTINGS = ["--training.epochs", "1", "--syntax.loss", "crf", "--data.synthetic.train", "10", "--threads", "1"]
@@ -19,14 +17,10 @@ def test_two_processes_train_the_model_of_one(tiny, tmp_path, capsys):
     one, two = tmp_path / "one", tmp_path / "two"
     assert cli.main(["train", str(tiny), "--out", str(one), *SETTINGS]) == 0
     capsys.readouterr()
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*launcher, "-m", "spigot", "train", str(tiny), "--out", str(two), *SETTINGS, "--json"],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=230,
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = processes.run(
+        *(*launcher, "-m", "spigot", "train", tiny, "--out", two, *SETTINGS, "--json"),
+        environment={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
     )
     assert done.returncode == 0, done.stderr
     # Only the first process prints: one JSON document, one line an epoch.

@@ -1,9 +1,6 @@
 """A training that is killed and resumed ends like one that was not."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +9,7 @@ from spigot import cli
 from spigot.config import load_config
 from spigot.training import checkpoint
 from spigot.training.run import resume, train
+from tests import processes
 from tests.cli import stopping
 
 # Nine steps, three of each phase, each of which is saved: the ends of epochs and of phases are where states are most
@@ -30,12 +28,6 @@ KEPT = [
 ]
 
 
-def start(*words: str | Path) -> "subprocess.Popen[str]":
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, *map(str, words), "--threads", "1"]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 @pytest.fixture(scope="module")
 def whole(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run without a stop."""
@@ -48,9 +40,9 @@ def test_killed(tiny, tmp_path, whole):
     """A process that is interrupted, and says so, is in `test_sweep.py`."""
     broken = tmp_path / "broken"
     settings = [word for name, value in TINY.items() for word in (f"--{name}", str(value))]
-    with start(stopping.__file__, "kill", "3", "-", "train", tiny, "--out", broken, *settings) as process:
-        _, err = process.communicate(timeout=200)
-    assert process.returncode == -signal.SIGKILL, err
+    words = ["train", tiny, "--out", broken, *settings, "--threads", "1"]
+    ended = processes.run(stopping.__file__, "kill", "3", "-", *words)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
     about = checkpoint.read_tensors(broken / checkpoint.STATE)[1]
     assert (about["phase"], about["epoch"], about["step"]) == (0, 0, 2)  # the third step is lost
     assert not (broken / "scores.json").exists()
@@ -77,7 +69,7 @@ def test_stopped_after_any_step(after, tiny, tmp_path, whole):
 
 def test_killed_before_the_first_step(tiny, tmp_path):
     run = tmp_path / "run"
-    with start("-m", "spigot", "train", tiny, "--out", run) as process:
+    with processes.Python("-m", "spigot", "train", tiny, "--out", run) as process:
         process.kill()
     assert cli.main(["train", "--resume", str(run)]) == 1
     settings = [word for name, value in SIZES.items() for word in (f"--{name}", str(value))]

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from spigot.encoders import ENCODERS, TransformerEncoder, TransformerSettings, e
 from tests import transformers as tiny
 from tests.parsing import sentences
 
-pytest.importorskip("transformers")
-
-pytestmark = pytest.mark.xdist_group("transformers")  # which take seconds to import: once is enough
+pytestmark = [
+    pytest.mark.skipif(find_spec("transformers") is None, reason="transformers are not installed"),
+    pytest.mark.xdist_group("transformers"),  # which take seconds to import: once is enough, and not to be collected
+]
 
 TEXT = [*sentences(5), Sentence(("dog", "\u00ad", "unbelievable"))]
 VOCAB = Vocab.of(TEXT)

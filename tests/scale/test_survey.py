@@ -2,10 +2,12 @@
 
 import bz2
 import contextlib
+import errno
 import gzip
 import io
 import json
 import lzma
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -161,6 +163,24 @@ def test_a_folder_of_files_and_names_that_tell_nothing(tmp_path: Path) -> None:
         find_sources([str(tmp_path / "b.txt")] * 2)
     with pytest.raises(FileNotFoundError, match="there is no file or folder"):
         find_sources([str(tmp_path / "none.txt")])
+
+
+def test_a_folder_that_cannot_be_looked_into_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in it would be missed without a word. (An administrator may look into all, so it is only played.)"""
+    (tmp_path / "closed").mkdir()
+    for name in ("a.txt", "closed/b.txt"):
+        (tmp_path / name).write_text("Rain fell.")
+    assert len(find_sources([str(tmp_path)])) == 2
+    look = os.scandir
+
+    def closed(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return look(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(PermissionError, match="closed"):
+        find_sources([str(tmp_path)])
 
 
 def test_urls_are_read_as_ray_reads_them(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Browser:
         end = time.monotonic() + 60
         while not (found := condition()):
             assert time.monotonic() < end, f"{what}; the page says: {self.text('body')[:2000]}"
-            time.sleep(0.005)
+            time.sleep(0.02)  # each look keeps the browser from its work
         return found
 
     def count(self, selector: str) -> int:

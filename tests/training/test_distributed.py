@@ -8,12 +8,13 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.multiprocessing.spawn import spawn
+from torch.multiprocessing.spawn import start_processes
 
 from spigot.training.distributed import anyone, is_main, processes, rank, share, sum_gradients, total, wait
 from spigot.training.loop import Trainer
 from spigot.training.run import build
 from tests.parsing import classifier, experiment, review_corpus
+from tests.processes import QUICK
 from tests.training.stages import shared_encoder, three_stages
 
 GROUPS = [[5, 6, 7], [3], [1, 2]]  # the second leaves nothing for the other process
@@ -92,7 +93,7 @@ def worker(number: int, folder: str) -> None:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> list[tuple]:
     folder = tmp_path_factory.mktemp("processes")
-    spawn(worker, (str(folder),), nprocs=2)
+    start_processes(worker, (str(folder),), nprocs=2, start_method=QUICK)
     return [torch.load(folder / f"{number}.pt") for number in (0, 1)]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from tests import transformers as tiny
 from tests.parsing import sentences
 from tests.training.test_run import finished
 
-pytest.importorskip("transformers")
-
-pytestmark = pytest.mark.xdist_group("transformers")  # which take seconds to import: once is enough
+pytestmark = [
+    pytest.mark.skipif(find_spec("transformers") is None, reason="transformers are not installed"),
+    pytest.mark.xdist_group("transformers"),  # which take seconds to import: once is enough, and not to be collected
+]
 
 
 def settings(model: Path, *, shared: bool, **options: Any) -> Config:

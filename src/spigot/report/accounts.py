@@ -236,16 +236,18 @@ def _table(found: dict[str, Account], chosen: Sequence[Arc]) -> str:
 
 def _chosen(found: dict[str, Account]) -> list[Arc]:
     """The parts to show: those that SPIGOT moved, with the strongest of STE about the same words, word by word."""
-    moved, pushed = (
-        [part.part for part in found[name].parts if abs(part.gradient) >= touched([found[name]])]
-        for name in ("spigot", "ste")
-    )
+    moved, pushed = (_moved(found[name]) for name in ("spigot", "ste"))
     chosen: list[Arc] = []
     for word in dict.fromkeys(arc.argument for arc in (moved or pushed)):
         mine = [arc for arc in moved if arc.argument == word]
         others = [arc for arc in pushed if arc.argument == word and arc not in mine]
         chosen += [*mine, *others[:_OTHERS]]
     return chosen[:_ROWS]
+
+
+def _moved(told: Account) -> list[Arc]:
+    least = touched([told])
+    return [part.part for part in told.parts if abs(part.gradient) >= least]
 
 
 def with_annotation(sentences: Sequence[Sentence], annotation: AbstractAnnotation) -> list[Sentence]:

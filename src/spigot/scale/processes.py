@@ -5,16 +5,16 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Any
 
+from spigot.forks import can_fork
 from spigot.scale.team import Failure, Hand, Lost
 from spigot.scale.worker import Order, Worker
 
-_ALONE = 0.5  # seconds between two looks whether whoever hands out work is still there
+_LOADED = ["spigot.scale.processes", "spigot.training.checkpoint"]  # and torch, with them
 
 
 class ProcessTeam:
@@ -32,7 +32,11 @@ class ProcessTeam:
 
     def __init__(self, order: Order, places: int) -> None:
         self._order, self._places = order, places
-        self._context = multiprocessing.get_context("spawn")  # a copy of a process with threads may hang
+        # A copy of a process with threads may hang, so all are copies of one that loads the libraries and does no more:
+        # they are loaded once, whether there are two workers or two hundred, and what they take of memory is shared.
+        self._context: Any = multiprocessing.get_context("forkserver" if can_fork() else "spawn")
+        if can_fork():
+            self._context.set_forkserver_preload(_LOADED)
 
     def __enter__(self) -> "ProcessTeam":
         return self
@@ -48,7 +52,7 @@ class ProcessTeam:
 
     def hire(self) -> Hand:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(theirs, self._order, os.getpid()), daemon=True)
+        process = self._context.Process(target=_serve, args=(theirs, self._order), daemon=True)
         process.start()
         theirs.close()
         return _ProcessHand(process, ours)
@@ -88,10 +92,10 @@ def _ended(code: int | None) -> str:
     return f"a worker ended with exit code {code}."
 
 
-def _serve(connection: Any, order: Order, parent: int) -> None:
+def _serve(connection: Any, order: Order) -> None:
     """What a process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever hands out work
-    threading.Thread(target=_leave_when_alone, args=(parent,), daemon=True).start()
+    threading.Thread(target=_leave_when_alone, daemon=True).start()
     worker = Worker(order)
     with contextlib.suppress(EOFError, OSError):
         connection.send(None)
@@ -115,7 +119,9 @@ def answered(worker: Worker, task: Any) -> Any:
         return Failure(str(error) or type(error).__name__)
 
 
-def _leave_when_alone(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(_ALONE)
+def _leave_when_alone() -> None:
+    """End this process when the one that hands out work has ended, however it did."""
+    handing_out = multiprocessing.parent_process()
+    assert handing_out is not None
+    handing_out.join()
     os._exit(1)

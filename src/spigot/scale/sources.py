@@ -168,11 +168,7 @@ def opened_parquet(name: str, folder: str = "") -> Iterator[Any]:
 def _local(name: str, kind: Kind | None) -> list[Source]:
     path = Path(name)
     if path.is_dir():
-        paths = sorted(
-            found
-            for found in path.rglob("*")
-            if found.is_file() and not any(part.startswith((".", "_")) for part in found.relative_to(path).parts)
-        )
+        paths = sorted(_inside(path))
     elif path.exists():
         paths = [path]
     else:
@@ -182,6 +178,18 @@ def _local(name: str, kind: Kind | None) -> list[Source]:
         for found in paths
         for status in (found.stat(),)
     ]
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """The files in a folder and in those below; one that cannot be looked into is an error, or some would be missed."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    for place, folders, files in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        paths = (Path(place, name) for name in files if not name.startswith((".", "_")))
+        yield from (path for path in paths if path.is_file())
 
 
 def _remote(name: str, kind: Kind | None) -> list[Source]:
