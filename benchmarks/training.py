@@ -25,6 +25,7 @@ from benchmarks.timing import Row, at_most, threads
 from spigot.batches import Batch, bucketed, collate, encode
 from spigot.config import DATA_VARIABLE, Config, make_config
 from spigot.corpora.corpus import Corpus, load_corpus
+from spigot.nn.encoder import BiLSTM
 from spigot.training.loop import Step, Trainer
 from spigot.training.run import build
 
@@ -228,8 +229,27 @@ def _recorded(function: Callable[..., Any]) -> Callable[..., Any]:
     return recorded
 
 
+def encoder_speed(rounds: int = 24) -> Iterator[Row]:
+    """A BiLSTM of two layers, forwards and backwards, by its kernel and by torch in turn."""
+    for batch, units in ((16, 128), (32, 200)):
+        lstm, lengths = BiLSTM(200, units), torch.full((batch,), 25)
+        inputs, wanted = torch.randn(batch, 25, 200, requires_grad=True), torch.randn(batch, 25, 2 * units)
+        times: dict[bool, list[float]] = {True: [], False: []}
+        with threads(THREADS):
+            for kernel in (True, False) * rounds:
+                switch = ExitStack() if kernel else mock.patch("spigot.nn.encoder.kernels_read", return_value=False)
+                with switch:
+                    start = now()
+                    lstm(inputs, lengths).backward(wanted)
+                    times[kernel].append(1e3 * (now() - start))
+        name = f"BiLSTM, {batch} sentences, {units} units, there and back"
+        ours, theirs = min(times[True]), min(times[False])
+        yield Row(name, ours, "torch", theirs, "", theirs / ours, None)
+
+
 def all_of_training() -> Iterator[Row]:
-    """The syntactic parser alone, both parsers, and the share of the layer."""
+    """A BiLSTM, the syntactic parser alone, both parsers, and the share of the layer."""
+    yield from encoder_speed()
     yield from syntax_speed()
     yield from joint_speed()
     yield from layer_share()

@@ -1,7 +1,24 @@
-// Encoders that only read.
+// Encoders that only read, and the recurrent half of those that learn.
 #include "bind.hpp"
 
 namespace spigot {
+
+static RecurrentBatch recurrent(In<int64_t>& lengths, In<float>& right, In<float>& left, Out<float>& states,
+                                Out<float>& opened, Out<float>& cells) {
+    RecurrentBatch batch{};
+    batch.lengths = lengths.data();
+    batch.batch = static_cast<int64_t>(states.shape(0));
+    batch.n = static_cast<int64_t>(states.shape(1));
+    batch.units = static_cast<int64_t>(states.shape(2)) / 2;
+    batch.weights[0] = right.data();
+    batch.weights[1] = left.data();
+    batch.states = states.data();
+    for (int direction = 0; direction < 2; ++direction) {  // the first axis of both
+        batch.opened[direction] = opened.data() + direction * (opened.size() / 2);
+        batch.cells[direction] = cells.data() + direction * (cells.size() / 2);
+    }
+    return batch;
+}
 
 void bind_encoders(nb::module_& m) {
     const EncoderKernels& k = kernels().encoders;
@@ -42,6 +59,24 @@ void bind_encoders(nb::module_& m) {
         product.results = results.data();
         nb::gil_scoped_release release;
         k.whole_product(product, threads);
+    });
+    m.def("recur", [&k](In<float> right_gates, In<float> left_gates, In<float> right, In<float> left,
+                        In<int64_t> lengths, Out<float> states, Out<float> opened, Out<float> cells, int threads) {
+        RecurrentBatch batch = recurrent(lengths, right, left, states, opened, cells);
+        batch.gates[0] = right_gates.data();
+        batch.gates[1] = left_gates.data();
+        nb::gil_scoped_release release;
+        k.recur(batch, threads);
+    });
+    m.def("recur_back", [&k](In<float> wanted, In<float> right, In<float> left, In<int64_t> lengths, Out<float> states,
+                             Out<float> opened, Out<float> cells, Out<float> right_gates, Out<float> left_gates,
+                             int threads) {
+        RecurrentBatch batch = recurrent(lengths, right, left, states, opened, cells);
+        batch.wanted = wanted.data();
+        batch.wanted_gates[0] = right_gates.data();
+        batch.wanted_gates[1] = left_gates.data();
+        nb::gil_scoped_release release;
+        k.recur_back(batch, threads);
     });
     m.def("tanh_all", [&k](Out<float> values, int threads) {
         nb::gil_scoped_release release;

@@ -195,12 +195,31 @@ struct WholeProduct {
     float* results;
 };
 
-// Networks that only read.
+// The recurrent half of a layer of two LSTMs, forward first, over sentences of (batch, n) positions, of which the first
+// `lengths` exist. Given are (batch, n, 4, units) numbers for the gates (in, forget, cell, out) from the inputs, and
+// weights (4, units, units) of the states. Made, where positions exist, are (batch, n, 2, units) states, and of each
+// direction the gates as they opened and the cells, (batch, n, units). The way back has all that, and what is `wanted` of
+// the states; it makes what is wanted of the gates.
+struct RecurrentBatch {
+    const int64_t* lengths;
+    int64_t batch, n, units;
+    const float* gates[2];
+    const float* weights[2];
+    float* states;
+    float* opened[2];
+    float* cells[2];
+    const float* wanted;
+    float* wanted_gates[2];
+};
+
+// Networks that only read, and what LSTMs need to learn.
 struct EncoderKernels {
     int lanes;
     void (*whole_product)(const WholeProduct&, int threads);
     void (*lstm_layer)(const LstmBatch&, int threads);
     void (*tanh_all)(float* values, int64_t count, int threads);
+    void (*recur)(const RecurrentBatch&, int threads);
+    void (*recur_back)(const RecurrentBatch&, int threads);
 };
 
 // Factor graphs, several of them one behind the other: graph g owns the factors factors_from[g] to factors_from[g + 1],

@@ -1,12 +1,13 @@
-// Encoders that only read, for one instruction set.
+// Encoders, for one instruction set.
 #include "kernels.hpp"
 #include "lstm.hpp"
+#include "recurrence.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
 
 extern const EncoderKernels encoder_kernels;
-const EncoderKernels encoder_kernels = {unit_lanes, whole_product, lstm_layer, tanh_all};
+const EncoderKernels encoder_kernels = {unit_lanes, whole_product, lstm_layer, tanh_all, recur, recur_back};
 
 }  // namespace SPIGOT_ARCH
 }  // namespace spigot

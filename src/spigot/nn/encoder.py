@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from spigot import native
+from spigot.nn.lstm import kernels_read, read_both_ways
 from spigot.nn.noise import dropout, locked_dropout, uniform
 from spigot.nn.recurrence import LayerWeights, layer_weights, read_layer
 from spigot.nn.whole import ReadsWhole, Remembered
@@ -100,7 +101,7 @@ class TokenEmbedding(nn.Module):
 
 
 class BiLSTM(ReadsWhole):
-    """Left-to-right and right-to-left LSTMs, without packing: the backward ones read each sentence reversed in place.
+    """Left-to-right and right-to-left LSTMs, without packing: the backward ones read each sentence from its own end.
 
     Args:
         inputs: Length of an input vector.
@@ -160,17 +161,18 @@ class BiLSTM(ReadsWhole):
         if seeds is None and self.reads_whole(inputs):
             place = torch.arange(inputs.shape[0] * inputs.shape[1]).view(inputs.shape[:2])
             return self.read(inputs.flatten(0, 1), place, lengths)
-        time = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(-1)
-        mirror = torch.where(time < lengths, lengths - 1 - time, time)
-        # Places in a flat list of (time, sentence): whole rows are taken much faster than numbers one by one.
-        mirror = (mirror * len(inputs) + torch.arange(len(inputs), device=inputs.device)).flatten()
         states = dropout(inputs.transpose(0, 1), seeds, self.input_dropout, stream=INPUT_STREAM)
         states = locked_dropout(states, seeds, self.dropout, stream=1)
-        for k, (right, left) in enumerate(zip(self.forward_layers, self.backward_layers, strict=True)):
-            states = states.contiguous()
-            with _possible(states.device):
-                onwards, back = right(states)[0], left(_rearranged(states, mirror))[0]
-            states = torch.cat((onwards, _rearranged(back, mirror)), -1)
+        by_kernels = kernels_read(states)
+        mirror = torch.empty(0) if by_kernels else _mirror(inputs, lengths)
+        for k, (right, left) in enumerate(self._pairs()):
+            if by_kernels:
+                states = read_both_ways(right, left, states.transpose(0, 1), lengths).transpose(0, 1)
+            else:
+                states = states.contiguous()
+                with _possible(states.device):
+                    onwards, back = right(states)[0], left(_rearranged(states, mirror))[0]
+                states = torch.cat((onwards, _rearranged(back, mirror)), -1)
             states = locked_dropout(states, seeds, self.dropout, stream=2 + k)
         return states.transpose(0, 1)
 
@@ -208,6 +210,16 @@ class BiLSTM(ReadsWhole):
         """A layer's weights in whole numbers, rounded anew when they have changed."""
         now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
         return self._whole[k, layer].of(now, lambda: layer_weights(right, left, layer, native.kernels.LSTM_LANES))
+
+
+def _mirror(inputs: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]) -> Int[Tensor, " n*batch"]:
+    """Where each position stands when every sentence is turned round within its own length.
+
+    Places in a flat list of (time, sentence): whole rows are taken much faster than numbers one by one.
+    """
+    time = torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(-1)
+    mirror = torch.where(time < lengths, lengths - 1 - time, time)
+    return (mirror * len(inputs) + torch.arange(len(inputs), device=inputs.device)).flatten()
 
 
 def _rearranged(states: Float[Tensor, "time batch d"], places: Int[Tensor, " time*batch"]) -> Tensor:

@@ -67,6 +67,13 @@ def _panels(rows: Tensor, units: int, lanes: int) -> Tensor:
     return pad(gates, (0, gates.shape[-1] % 2)).unflatten(-1, (-1, 2)).permute(1, 3, 0, 2, 4)
 
 
+def check_range(name: str, values: Int[Tensor, "*any"], end: int) -> None:
+    """Refuse what would have a kernel read elsewhere."""
+    least, most = (int(value) for value in values.aminmax())
+    if least < 0 or most > end:
+        raise ValueError(f"{name} go from {least} to {most}; they must be between 0 and {end}.")
+
+
 def read_layer(
     weights: LayerWeights,
     inputs: Float[Tensor, "rows d"],
@@ -89,10 +96,8 @@ def read_layer(
     states = inputs.new_zeros(*place.shape, 2 * units)
     if not states.numel():
         return states
-    for name, values, end in (("lengths", lengths, place.shape[1]), ("place", place, len(inputs) - 1)):
-        least, most = (int(value) for value in values.aminmax())
-        if least < 0 or most > end:
-            raise ValueError(f"{name} go from {least} to {most}; they must be between 0 and {end}.")
+    check_range("lengths", lengths, place.shape[1])
+    check_range("place", place, len(inputs) - 1)
     width = inputs.shape[1] // 2 if halves else inputs.shape[1]
     native.kernels.lstm_layer(
         inputs.contiguous(), place.contiguous(), lengths.contiguous(), *weights, states, width, torch.get_num_threads()
