@@ -338,7 +338,7 @@ POLYTOPES: list[PolytopeCase] = [
 ]
 
 FEW = ("OneOf", "ProjectiveTrees", "SemanticGraphs")
-EACH_SORT = (*FEW, "SemanticGraphs-one", "Chains", "Matchings", "ZeroOneProgram", "RelaxedProgram", "Oracle")
+EACH_SORT = (*FEW, "SemanticGraphs-one", "Chains", "Matchings", "RelaxedProgram", "Oracle")  # 0/1 programs are oracles
 ALL = None
 
 

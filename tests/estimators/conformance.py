@@ -99,7 +99,7 @@ def explain_tells_what_happens(estimator: EstimatorCase, case: StructureCase, dt
         torch.testing.assert_close(account.distance, gone)
 
 
-@ESTIMATORS.check()
+@ESTIMATORS.check(dtypes=DOUBLE)
 def a_detached_input_stays_detached(estimator: EstimatorCase, case: StructureCase, dtype: torch.dtype) -> None:
     rule = estimator.make(case.structure)
     scores, mask = case.draw(22, BATCH, dtype=dtype)

@@ -1,36 +1,34 @@
 """A run folder belongs to one training at a time."""
 
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from spigot.training.lock import LOCK, FolderTaken, alone
+from tests.processes import Python
 
 HOLDS = """
-import pathlib, sys
+import pathlib, sys, time
 from spigot.training.lock import alone
 with alone(pathlib.Path(sys.argv[1])):
-    print("in", flush=True)
-    input()
+    pathlib.Path(sys.argv[2]).touch()
+    time.sleep(600)
 """
 
 
 def test_another_process_is_kept_out_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
-    other = subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert other.stdout is not None
-    assert other.stdout.readline() == "in\n"
-    with pytest.raises(FolderTaken, match="is being trained by another process"), alone(tmp_path):
+    folder, inside = tmp_path / "run", tmp_path / "inside"
+    with Python("-c", HOLDS, folder, inside) as other:
+        while other.running and not inside.exists():
+            time.sleep(0.01)
+        assert inside.exists(), other.wait().stderr
+        with pytest.raises(FolderTaken, match="is being trained by another process"), alone(folder):
+            pass
+    assert (folder / LOCK).exists()  # the file, not the lock
+    with alone(folder):
         pass
-    other.kill()
-    other.communicate()
-    assert (tmp_path / LOCK).exists()  # the file, not the lock
-    with alone(tmp_path):
-        pass
-    assert not list(tmp_path.iterdir())
+    assert not list(folder.iterdir())
 
 
 def test_the_folder_is_free_again(tmp_path: Path) -> None:
