@@ -1,7 +1,7 @@
 """A trained system as a function of sentences."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -169,11 +169,14 @@ class Parser:
         """
         return self.parse_sentences(self.conventions.sentences(text, lines=lines, tokenised=tokenised))
 
-    def parse_sentences(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+    def parse_sentences(
+        self, sentences: Iterable[Sentence], *, only: Collection[str] | None = None
+    ) -> Iterator[Sentence]:
         """The same of text that is cut into sentences already, in the system's own manner: see `conventions`.
 
         Args:
             sentences: The sentences, in the spelling of the text.
+            only: The annotations that are wanted, as in `parse`.
 
         Raises:
             ValueError: If the system reads right annotations, which plain text has none of.
@@ -181,10 +184,16 @@ class Parser:
         if self.reads_gold:
             names = " and ".join(self.reads_gold)
             raise ValueError(f"This system reads the right {names} of sentences, and plain text has none; use parse.")
-        return self.parse(sentences, plain=True)
+        return self.parse(sentences, plain=True, only=only)
 
     def parse(
-        self, sentences: Iterable[Sentence], *, tokens: int = 2048, tagged: bool = False, plain: bool = False
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        tokens: int = 2048,
+        tagged: bool = False,
+        plain: bool = False,
+        only: Collection[str] | None = None,
     ) -> Iterator[Sentence]:
         """The same sentences in the same order, with the system's trees, graphs and classes: what it `gives`.
 
@@ -197,20 +206,34 @@ class Parser:
             tokens: Positions in a batch, padding included.
             tagged: Whether the sentences have the tags and lemmas of this system already.
             plain: Whether the words are as people write them, to be read in the spelling of the training data.
+            only: The annotations that are wanted, by name; columns of words, such as tags, come with them. Stages that
+                find others are not asked, unless what they find is read on the way. All by default.
         """
         if isinstance(sentences, str):
             raise TypeError("parse takes sentences, and this is text; use parse_text.")
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
-            yield from self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens)
+            yield from self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
 
-    def _parse_chunk(self, sentences: list[Sentence], ready: list[Sentence], tokens: int) -> list[Sentence]:
+    def _parse_chunk(
+        self, sentences: list[Sentence], ready: list[Sentence], tokens: int, only: Collection[str] | None
+    ) -> list[Sentence]:
         parsed: dict[int, Sentence] = {}
+        asked = self._stages_for(only)
         for group, batch in self.batches(ready, tokens):
-            answers = self.found(self.model.parse(batch), batch.lengths.tolist())
+            found = self.model.parse(batch, only=asked)
+            answers = self.found({name: found[name] for name in asked}, batch.lengths.tolist())
             for k, found in zip(group, answers, strict=True):
                 parsed[k] = self.answered(with_tags(sentences[k], ready[k]), found)
         return [parsed[k] for k in range(len(sentences))]
+
+    def _stages_for(self, only: Collection[str] | None) -> list[str]:
+        """The stages that find some annotations."""
+        if only is None:
+            return list(self.model.stages)
+        wanted = {*only, *COLUMNS}
+        named = {name: {one.name for one in stage.annotation.members} for name, stage in self.model.stages.items()}
+        return [name for name, members in named.items() if members & wanted]
 
     def batches(self, ready: Sequence[Sentence], tokens: int = 2048) -> Iterator[tuple[list[int], Batch]]:
         """Sentences, as the system reads them, in batches of like length: which ones, and the batch.

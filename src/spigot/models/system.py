@@ -1,6 +1,6 @@
 """Stages in order, and the wires between them (Algorithm 1, for any number of stages)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -296,18 +296,24 @@ class System(nn.Module):
         return self._read(self.stages[name], _Reading(batch.keeping(), through, None, None))
 
     @torch.no_grad()
-    def parse(self, batch: Batch, limits: Mapping[str, Any] | None = None) -> dict[str, Answer]:
+    def parse(
+        self, batch: Batch, limits: Mapping[str, Any] | None = None, *, only: Collection[str] | None = None
+    ) -> dict[str, Answer]:
         """What each stage finds: the best structure, also where another stage reads a soft one.
 
         Args:
             batch: The sentences.
             limits: What their structures must have and must not have. Stages read structures that keep to it.
+            only: The stages whose answers are wanted; no other is asked, unless one of them reads it. All by default.
         """
+        needed = self.needed(self.stages if only is None else only)
         batch = batch.keeping()
         found: dict[str, Answer] = {}
         decided: dict[str, Evidence] = {}
         soft: dict[tuple[str, AbstractEstimator], Parts] = {}
         for name, stage in self.stages.items():
+            if name not in needed:
+                continue
             if not stage.learns:
                 found[name] = Answer(stage.given(batch), None)
                 continue
@@ -328,6 +334,14 @@ class System(nn.Module):
             decided[name] = stage.decisive(evidence, limit)
             best = stage.structure.argmax(*decided[name])
             found[name] = Answer(best, Evidence(evidence.scores, decided[name].mask))
+        return found
+
+    def needed(self, names: Collection[str]) -> set[str]:
+        """Some stages, and whatever they read."""
+        found = set(names)
+        for name in reversed(self.stages):  # a stage reads none but those before it
+            if name in found:
+                found.update(wire.source for wire in self.wires[name])
         return found
 
     def limits(
