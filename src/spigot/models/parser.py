@@ -145,6 +145,11 @@ class Parser:
         return Foreign(len(words), words.count(False))
 
     @cached_property
+    def _lemmatiser(self) -> Lemmatiser:
+        """Kept, with the lemmas of the words that it has met."""
+        return Lemmatiser()
+
+    @cached_property
     def conventions(self) -> Conventions:
         """How the data it was trained on are tokenised and spelt."""
         return Conventions.of(self.vocab)
@@ -265,9 +270,12 @@ class Parser:
 
     def visible(self, sentence: Sentence) -> Sentence:
         """What the system may look at: no annotation, but for gold ones if it is built to read them."""
-        hidden = {name: None for name in self.finds if name in COLUMNS}  # tags, if it finds them itself
+        columns = (None if name in self.finds else sentence.get(name) for name in COLUMNS)  # not what it finds itself
+        lemmas, tags, upos = columns
         shown = {name: sentence.get(name) for name in self.reads_gold}
-        return sentence.without_annotation().put_all({**hidden, **shown})
+        return Sentence(
+            sentence.forms, lemmas, tags, id=sentence.id, source=sentence.source, upos=upos, annotations=shown
+        )
 
     def found(self, answers: Mapping[str, Answer], lengths: list[int]) -> list[dict[str, Any]]:
         """What the answers of all stages say about each sentence of a batch: its annotations by name."""
@@ -297,7 +305,7 @@ class Parser:
             sentences = map(self.conventions.respell, sentences)
         if self.tagger is None or tagged:
             return list(sentences)
-        return list(Lemmatiser().lemmatise(self.tagger.tag(sentences)))
+        return list(self._lemmatiser.lemmatise(self.tagger.tag(sentences)))
 
     def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
         """Batches of sorted sentences that keep to a number of positions, and of parts."""
