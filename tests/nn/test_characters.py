@@ -1,6 +1,7 @@
 """What words are spelt like."""
 
 import itertools
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -39,7 +40,7 @@ def test_words_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(characters, "_MOST_WORDS", 2)
     cnn, seen = CharacterCNN(LETTERS, dim=3, filters=4, widths=(2, 3)), list[str]()
 
-    def spelt(new: list[str]) -> torch.Tensor:
+    def spelt(new: Sequence[str]) -> torch.Tensor:
         seen.extend(new)
         return letters_of(new)
 

@@ -168,20 +168,20 @@ class Sentence:
 
     def put_all(self, values: Mapping[str, Any]) -> "Sentence":
         """The same sentence with several other annotations, by name, each as `put` would have it."""
+        return self._with(values, self.annotations)
+
+    def with_only(self, values: Mapping[str, Any]) -> "Sentence":
+        """The same words, tags and lemmas, but for those among the values, and no other annotation than these."""
+        return self._with(values, _NONE)
+
+    def _with(self, values: Mapping[str, Any], kept: Mapping[str, Any]) -> "Sentence":
         others = {name: value for name, value in values.items() if name not in COLUMNS}
         columns = self.lemmas, self.tags, self.upos
         if len(others) < len(values):
             columns = (values.get(name, own) for name, own in zip(COLUMNS, columns, strict=True))
         lemmas, tags, upos = columns
-        return Sentence(
-            self.forms,
-            lemmas,
-            tags,
-            id=self.id,
-            source=self.source,
-            upos=upos,
-            annotations={**self.annotations, **others},
-        )
+        annotations = {**kept, **others} if kept else others
+        return Sentence(self.forms, lemmas, tags, id=self.id, source=self.source, upos=upos, annotations=annotations)
 
     @property
     def heads(self) -> tuple[int, ...] | None:

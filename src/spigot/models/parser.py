@@ -15,7 +15,10 @@ from spigot.data.tagging.tagger import Tagger
 from spigot.data.text.conventions import Conventions
 from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
-from spigot.models.system import Answer, System
+from spigot.models.system import System
+from spigot.models.wire import Answer
+from spigot.nn.whole import settled
+from spigot.stages.evidence import AbstractDecision
 from spigot.stages.stage import AbstractStage
 
 CHUNK = 2048
@@ -218,7 +221,9 @@ class Parser:
             raise TypeError("parse takes sentences, and this is text; use parse_text.")
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
-            yield from self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
+            with settled():
+                parsed = self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
+            yield from parsed
 
     def _parse_chunk(
         self, sentences: list[Sentence], ready: list[Sentence], tokens: int, only: Collection[str] | None
@@ -226,7 +231,7 @@ class Parser:
         parsed: dict[int, Sentence] = {}
         asked = self._stages_for(only)
         for group, batch in self.batches(ready, tokens):
-            found = self.model.parse(batch, only=asked)
+            found = self.model.decide(batch, asked)
             answers = self.found({name: found[name] for name in asked}, batch.lengths.tolist())
             for k, found in zip(group, answers, strict=True):
                 parsed[k] = self.answered(with_tags(sentences[k], ready[k]), found)
@@ -270,28 +275,25 @@ class Parser:
 
     def visible(self, sentence: Sentence) -> Sentence:
         """What the system may look at: no annotation, but for gold ones if it is built to read them."""
-        columns = (None if name in self.finds else sentence.get(name) for name in COLUMNS)  # not what it finds itself
-        lemmas, tags, upos = columns
-        shown = {name: sentence.get(name) for name in self.reads_gold}
-        return Sentence(
-            sentence.forms, lemmas, tags, id=sentence.id, source=sentence.source, upos=upos, annotations=shown
-        )
+        hidden = {name: None for name in self.finds if name in COLUMNS}  # tags, if it finds them itself
+        return sentence.with_only({**hidden, **{name: sentence.get(name) for name in self.reads_gold}})
 
-    def found(self, answers: Mapping[str, Answer], lengths: list[int]) -> list[dict[str, Any]]:
+    def found(self, answers: Mapping[str, Answer | AbstractDecision], lengths: list[int]) -> list[dict[str, Any]]:
         """What the answers of all stages say about each sentence of a batch: its annotations by name."""
         found: list[dict[str, Any]] = [{} for _ in lengths]
-        for name, (z, evidence) in answers.items():
+        for name, answer in answers.items():
             stage = self.model.stages[name]
             names = [one.name for one in stage.annotation.members]
             if names[0] not in self.gives or (not stage.learns and names[0] in self.finds):
                 continue  # what a rule gives is no answer where a stage has found one
-            for annotations, more in zip(found, stage.found(z, evidence, lengths), strict=True):
+            said = stage.found(*answer, lengths) if isinstance(answer, Answer) else answer.found(lengths)
+            for annotations, more in zip(found, said, strict=True):
                 annotations.update(more)
         return found
 
     def answered(self, sentence: Sentence, found: Mapping[str, Any]) -> Sentence:
         """A sentence with what was found in it, and no other annotation."""
-        return sentence.without_annotation().put_all(found)
+        return sentence.with_only(found)
 
     def read(self, sentences: Iterable[Sentence], *, tagged: bool = False, plain: bool = False) -> list[Sentence]:
         """The sentences as the system reads them: with its own tags and lemmas, and if they are plain in its spelling.
