@@ -63,7 +63,7 @@ def best_products_reference(
         >>> weight = torch.zeros(2, 2, 2)
         >>> weight[0, 1, 0] = 3.0                                            # of label 1: three times the product
         >>> best, which = best_products_reference(*sides, torch.tensor([1]), weight)
-        >>> best[0].tolist(), which[0].tolist()
+        >>> best[0].round().tolist(), which[0].tolist()
         ([[-inf, 3.0, -inf], [-inf, 6.0, -inf], [-inf, -inf, -inf]], [[-1, 1, -1], [-1, 1, -1], [-1, -1, -1]])
     """
     turned = whole_product_reference(dependents, weight[:-1].flatten(1).t(), weight[-1].flatten())

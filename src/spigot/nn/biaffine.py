@@ -94,7 +94,7 @@ class Biaffine(ReadsWhole):
         return self(states, seeds).flatten(0, 2).index_select(0, (sentence * size + head) * size + dependent)
 
     def _side(self, layer: nn.Linear, states: Tensor, seeds: Tensor | None, stream: int) -> Tensor:
-        hidden = leaky_relu(layer(states), 0.1)
+        hidden = leaky_relu(layer(states), 0.1, inplace=not torch.is_grad_enabled())
         return locked_dropout(hidden.transpose(0, 1), seeds, self.dropout, stream + self.stream).transpose(0, 1)
 
     def _turned(self, dependents: Float[Tensor, "batch n h"]) -> Float[Tensor, "batch n k*(h+1)"]:

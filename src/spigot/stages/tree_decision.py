@@ -22,6 +22,7 @@ class TreeDecision(AbstractDecision):
         best: The best relation of every arc, -1 where there is none.
 
     Example:
+        >>> import torch
         >>> trees = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])       # 0 -> 2 -> 1
         >>> best = torch.tensor([[[-1, 1, 1], [-1, -1, 0], [-1, 0, -1]]], dtype=torch.int32)
         >>> decision = TreeDecision(Trees(relations=("nsubj", "root")), trees, best)
