@@ -78,6 +78,25 @@ void bind_encoders(nb::module_& m) {
         nb::gil_scoped_release release;
         k.recur_back(batch, threads);
     });
+    m.def("best_products", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, In<int16_t> weight,
+                                In<float> scale, In<float> bias, Out<float> best, Out<int32_t> which, int64_t labels,
+                                int threads) {
+        BestProducts products;
+        products.heads = heads.data();
+        products.dependents = dependents.data();
+        products.lengths = lengths.data();
+        products.batch = static_cast<int64_t>(heads.shape(0));
+        products.n = static_cast<int64_t>(heads.shape(1));
+        products.width = static_cast<int64_t>(heads.shape(2));
+        products.labels = labels;
+        products.weight = weight.data();
+        products.scale = scale.data();
+        products.bias = bias.data();
+        products.best = best.data();
+        products.which = which.data();
+        nb::gil_scoped_release release;
+        k.best_products(products, threads);
+    });
     m.def("tanh_all", [&k](Out<float> values, int threads) {
         nb::gil_scoped_release release;
         k.tanh_all(values.data(), static_cast<int64_t>(values.size()), threads);

@@ -212,9 +212,26 @@ struct RecurrentBatch {
     float* wanted_gates[2];
 };
 
+// What words are as heads and as dependents, (batch, n, width) each, and a matrix of whole numbers, in panels, that makes
+// of a dependent (labels, width + 1) numbers: what a head is multiplied with, and what is added. For each head and
+// dependent, (batch, n, n), the best label's score and the label; -inf and -1 beyond the lengths, which count the root,
+// and for the root as a dependent.
+struct BestProducts {
+    const float* heads;
+    const float* dependents;
+    const int64_t* lengths;
+    int64_t batch, n, width, labels;
+    const int16_t* weight;
+    const float* scale;
+    const float* bias;
+    float* best;
+    int32_t* which;
+};
+
 // Networks that only read, and what LSTMs need to learn.
 struct EncoderKernels {
     int lanes;
+    void (*best_products)(const BestProducts&, int threads);
     void (*whole_product)(const WholeProduct&, int threads);
     void (*lstm_layer)(const LstmBatch&, int threads);
     void (*tanh_all)(float* values, int64_t count, int threads);

@@ -1,4 +1,5 @@
 // Encoders, for one instruction set.
+#include "best_products.hpp"
 #include "kernels.hpp"
 #include "lstm.hpp"
 #include "recurrence.hpp"
@@ -7,7 +8,7 @@ namespace spigot {
 namespace SPIGOT_ARCH {
 
 extern const EncoderKernels encoder_kernels;
-const EncoderKernels encoder_kernels = {unit_lanes, whole_product, lstm_layer, tanh_all, recur, recur_back};
+const EncoderKernels encoder_kernels = {unit_lanes, best_products, whole_product, lstm_layer, tanh_all, recur, recur_back};
 
 }  // namespace SPIGOT_ARCH
 }  // namespace spigot

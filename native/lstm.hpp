@@ -73,7 +73,7 @@ struct LstmWork {
                         for (int line = 0; line < panel_columns * 4; line += 64) __builtin_prefetch(needed + line);
                     }
                     Sums sums[Rows][panel_vectors];
-                    multiply<Rows>(rows, panel, step ? state_pairs : 0, sums);
+                    multiply<Rows, panel_vectors>(rows, panel, step ? state_pairs : 0, sums);
                     for (int i = 0; i < Rows; ++i) {
                         const float* given_gates = from[b + i] + p * panel_columns;
                         Lanes<float> gate[panel_vectors];

@@ -52,16 +52,17 @@ inline Pairs spread_pair(const int16_t* from) {
     return (Pairs)all;
 }
 
-// Sums of `Rows` rows with one panel: for every pair of inputs, `panel_columns` pairs of weights.
-template <int Rows>
-inline void multiply(const int16_t* const* rows, const int16_t* panel, int64_t pairs, Sums (&to)[Rows][panel_vectors]) {
-    Sums sums[Rows][panel_vectors] = {};  // apart from `to`, so that they stay in registers
+// Sums of `Rows` rows with one panel of `Vectors` vectors of columns: for every pair of inputs, a pair of weights for
+// each column.
+template <int Rows, int Vectors>
+inline void multiply(const int16_t* const* rows, const int16_t* panel, int64_t pairs, Sums (&to)[Rows][Vectors]) {
+    Sums sums[Rows][Vectors] = {};  // apart from `to`, so that they stay in registers
     const int16_t* row[Rows];
     for (int r = 0; r < Rows; ++r) row[r] = rows[r];
-    for (int64_t k = 0; k < pairs; ++k, panel += 2 * panel_columns) {
+    for (int64_t k = 0; k < pairs; ++k, panel += 2 * Vectors * unit_lanes) {
         Pairs x[Rows];
         for (int r = 0; r < Rows; ++r) x[r] = spread_pair(row[r] + 2 * k);
-        for (int v = 0; v < panel_vectors; ++v) {
+        for (int v = 0; v < Vectors; ++v) {
             Pairs w;
             std::memcpy(&w, panel + v * 2 * unit_lanes, sizeof w);
             for (int r = 0; r < Rows; ++r) sums[r][v] += pair_products(w, x[r]);

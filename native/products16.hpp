@@ -32,7 +32,7 @@ inline void times_panels(const Panels& given, const int16_t* x, const float* wor
             const int16_t* rows[Rows];
             for (int i = 0; i < Rows; ++i) rows[i] = x + (r + i) * 2 * given.pairs;
             Sums sums[Rows][panel_vectors];
-            multiply<Rows>(rows, panel, given.pairs, sums);
+            multiply<Rows, panel_vectors>(rows, panel, given.pairs, sums);
             for (int i = 0; i < Rows; ++i)
                 for (int v = 0; v < panel_vectors; ++v) {
                     const int64_t at = v * unit_lanes;

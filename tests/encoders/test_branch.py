@@ -3,8 +3,9 @@
 import pytest
 import torch
 
+from spigot import native
 from spigot.config import make_config
-from spigot.encoders import BranchEncoder
+from spigot.encoders import AbstractEncoder, BranchEncoder
 from spigot.models import Parser, fresh
 from tests.parsing import batch_of, corpus
 
@@ -48,6 +49,22 @@ def test_it_sees_what_its_trunk_sees() -> None:
     with torch.no_grad():
         trunk.embedding.tables[0].weight.zero_()  # pyright: ignore
     assert not torch.equal(branch(batch), before)  # but its vectors
+
+
+@pytest.mark.skipif(not native.available, reason="needs the kernels")
+def test_in_whole_numbers_it_reads_each_distinct_word_once() -> None:
+    parser = branching()
+    parser.model.compute_in("int16")
+    batch = batch_of(DATA["graphs"].dev, parser).keeping()
+    branch, trunk = parser.model.stages["semantics"].encoder, parser.model.encoders["words"]
+    assert isinstance(branch, BranchEncoder)
+    with torch.no_grad():
+        inputs, place = trunk.distinct_inputs(batch)
+        assert len(inputs) < place.numel()
+        assert trunk.distinct_inputs(batch)[0] is inputs
+        torch.testing.assert_close(inputs[place], trunk.inputs_of(batch), atol=1e-5, rtol=1e-5)
+        word_by_word = branch.lstm.read(*AbstractEncoder.distinct_inputs(trunk, batch), batch.lengths + 2)[:, :-1]
+        torch.testing.assert_close(branch(batch), word_by_word, atol=1e-3, rtol=0)
 
 
 def test_a_trunk_that_is_not_there() -> None:

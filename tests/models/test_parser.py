@@ -112,6 +112,22 @@ def test_unknown_words_tags_and_very_long_sentences_are_parsed() -> None:
     assert found[1].tags is None
 
 
+def test_only_what_is_wanted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list(map(bare, of_lengths([4, 1, 0, 6], seed=5)))
+    whole = list(SYSTEM.parse(given))
+    graphs = list(SYSTEM.parse(given, only=["graph"]))
+    assert [s.graph for s in graphs] == [s.graph for s in whole]  # which read trees
+    assert all(s.heads is None for s in graphs)
+
+    def unasked(*_: object, **__: object) -> None:
+        raise AssertionError("nobody wants graphs")
+
+    monkeypatch.setattr(SYSTEM.model.stages["semantics"], "evidence", unasked)
+    trees = list(SYSTEM.parse(given, only=["heads"]))
+    assert [s.heads for s in trees] == [s.heads for s in whole]
+    assert all(s.graph is None for s in trees)
+
+
 def test_nothing_in_nothing_out() -> None:
     assert list(SYSTEM.parse([])) == []
 

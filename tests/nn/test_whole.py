@@ -6,7 +6,7 @@ from torch import nn
 
 from spigot import native
 from spigot.nn.biaffine import Biaffine
-from spigot.nn.whole import LARGEST, Linear, whole_product, whole_product_reference, whole_weights
+from spigot.nn.whole import LARGEST, Linear, Remembered, settled, whole_product, whole_product_reference, whole_weights
 
 needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
 
@@ -70,3 +70,21 @@ def test_pairs_are_scored_nearly_the_same() -> None:
         part.precision = "int16"
     assert not torch.equal(scorer(states), exact)
     torch.testing.assert_close(scorer(states), exact, atol=2e-2, rtol=0)
+
+
+def test_what_was_made_of_parameters_is_made_anew_when_they_change() -> None:
+    weight, made = torch.ones(2), Remembered[float]()
+
+    def total() -> float:
+        return made.of([weight], lambda: float(weight.sum()))
+
+    assert total() == 2
+    with settled():
+        assert total() == 2
+        weight.zero_()  # against what was said
+        assert total() == 2
+    assert total() == 0
+    weight.fill_(3)
+    with settled():  # another block, which has not been looked at
+        assert total() == 6
+    assert total() == 6

@@ -14,8 +14,9 @@ from spigot.config import make_config
 from spigot.corpora.corpus import Corpus
 from spigot.data.formats import read, write
 from spigot.data.sentence import Sentence
-from spigot.models import Constraints, Parser, head_entropy, inspect
+from spigot.models import Answer, Constraints, Parser, head_entropy, inspect
 from spigot.stages import TreeStage
+from spigot.stages.tree_decision import TreeDecision
 from spigot.training import load, resume, train
 from spigot.training.loop import Trainer
 from spigot.training.run import build
@@ -204,3 +205,30 @@ def test_the_structure_is_that_of_labelled_trees() -> None:
     assert model.structure == spigot.LabelledTrees(spigot.NonProjectiveTrees(single_root=False), labels=5)
     assert model.arc_labels == 5
     assert model.part((2, 1, 3)) == (2, 1, "det")
+
+
+@pytest.mark.skipif(not spigot.native.available, reason="there are no kernels")
+def test_trees_are_decided_for_without_scores_of_all_relations() -> None:
+    parser = labelled(syntax__scorer="biaffine", syntax__trees="nonprojective", semantics__pruning__learned=False)
+    given = [sentence.without_annotation() for sentence in sentences(12, seed=3)]
+    ((order, batch),) = parser.batches(given, tokens=1 << 20)
+    assert not isinstance(parser.model.decide(batch)["syntax"], TreeDecision)  # single precision has no such way
+    parser.model.compute_in("int16")
+    answer, decision = parser.model.parse(batch)["syntax"], parser.model.decide(batch)["syntax"]
+    assert isinstance(decision, TreeDecision)
+    assert answer.evidence is not None
+    z, structure = decision.parts(), stage(parser).structure
+    assert structure.contains(z, answer.evidence.mask).all()
+    worth, best = ((some * answer.evidence.scores).sum((-1, -2, -3)) for some in (z, answer.z))
+    torch.testing.assert_close(worth, best, atol=1e-2, rtol=1e-3)  # among equals it may decide otherwise
+    lengths = batch.lengths.tolist()
+    assert decision.found(lengths) == stage(parser).found(z, None, lengths)
+    parsed = list(parser.parse(given))
+    assert [parsed[k].heads for k in order] == [some["heads"] for some in decision.found(lengths)]
+
+
+def test_where_somebody_reads_marginals_there_are_scores() -> None:
+    parser = labelled("attention", syntax__scorer="biaffine", semantics__determinism=False)
+    parser.model.compute_in("int16")
+    ((_, batch),) = parser.batches([sentence.without_annotation() for sentence in sentences(3, seed=3)])
+    assert isinstance(parser.model.decide(batch)["syntax"], Answer)

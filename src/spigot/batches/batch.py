@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class Batch:
     gold: Mapping[str, Any] = field(default_factory=dict)
     read: Mapping[str, Tensor] = field(default_factory=dict)
     forms: tuple[tuple[str, ...], ...] = ()
-    kept: dict[Hashable, Tensor] | None = None
+    kept: dict[Hashable, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -156,12 +157,12 @@ def encode(sentence: Sentence, vocab: Vocab, annotations: Annotations = _NONE) -
         >>> encode(rain, Vocab.of([rain])).tokens.tolist()
         [[1, 4, 3, 2], [1, 4, 3, 2], [1, 0, 0, 2]]
     """
-    forms = [form.lower() for form in sentence.forms]
-    lemmas = forms if sentence.lemmas is None else [lemma.lower() for lemma in sentence.lemmas]
+    forms = list(map(str.lower, sentence.forms))
+    lemmas = forms if sentence.lemmas is None else list(map(str.lower, sentence.lemmas))
     tags = sentence.tags or ("",) * len(forms)
     tokens = np.array(
         [
-            [ROOT, *(index.get(value, UNKNOWN) for value in values), END]
+            [ROOT, *map(index.get, values, repeat(UNKNOWN)), END]
             for index, values in (
                 (vocab.word_index, forms),
                 (vocab.lemma_index, lemmas),

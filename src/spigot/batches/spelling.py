@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 LETTERS = 259
 """The bytes, from 1; before them nothing, behind them the beginning and the end of a word."""
@@ -47,13 +48,23 @@ def spelt(sentences: Sequence[Sequence[str]], width: int) -> Spelling:
     place = np.zeros((len(sentences), width), dtype=np.int64)
     for k, forms in enumerate(sentences):
         place[k, 1 : len(forms) + 1] = [known.setdefault(form, len(known) + 1) for form in forms]
-    words = [_shortened(form.encode()) for form in known]
-    letters = np.zeros((len(words) + 1, 2 + max(map(len, words), default=1)), dtype=np.int64)
-    for k, word in enumerate(words, 1):
+    return Spelling(pad(letters_of(list(known)), (0, 0, 1, 0)), torch.from_numpy(place))
+
+
+def letters_of(forms: Sequence[str]) -> Int[Tensor, "words k"]:
+    """The bytes of some words, between a sign for the beginning of each and one for its end.
+
+    Example:
+        >>> letters_of(["a", "bc"]).tolist()
+        [[257, 98, 258, 0], [257, 99, 100, 258]]
+    """
+    words = [_shortened(form.encode()) for form in forms]
+    letters = np.zeros((len(words), 2 + max(map(len, words), default=1)), dtype=np.int64)
+    for k, word in enumerate(words):
         letters[k, 0], letters[k, len(word) + 1] = _BEGIN, _END
         letters[k, 1 : len(word) + 1] = np.frombuffer(word, dtype=np.uint8)
         letters[k, 1 : len(word) + 1] += 1
-    return Spelling(torch.from_numpy(letters), torch.from_numpy(place))
+    return torch.from_numpy(letters)
 
 
 def _shortened(word: bytes) -> bytes:

@@ -101,10 +101,10 @@ def with_only(sentence: "Sentence", kept: Iterable[str], gives: Iterable[str]) -
     from spigot.annotations import kind_of
 
     for name in set(gives) - set(kept) - set(COLUMNS):  # which stand beside each word wherever there are words
-        sentence = sentence.put(name, None)
-        if (kind := kind_of(name)) is not None:
-            for about in kind.beside:
-                sentence = sentence.put(about, None)
+        kind = kind_of(name)
+        away = [one for one in (name, *(kind.beside if kind else ())) if sentence.get(one) is not None]
+        if away:
+            sentence = sentence.put_all(dict.fromkeys(away))
     return sentence
 
 

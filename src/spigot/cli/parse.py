@@ -135,7 +135,7 @@ def parse(
     splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
     streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
     reader = Reader(streams, splitter, errors=errors, batch=SHARE)
-    answer = _answerer(style, targets, _annotations(parser, kept), parser)
+    answer = _answerer(style, targets, kept, parser)
     total, number, foreign = 0, 0, Foreign()
     started = time.monotonic()
     copies = process_count(processes, threads, device, sources)
@@ -239,10 +239,11 @@ class _Answered(NamedTuple):
 def _answerer(
     style: Style,
     targets: "Sequence[tuple[Path, Callable[[Sentence], Sentence]]]",
-    annotations: "Sequence[AbstractAnnotation]",
+    kept: Sequence[str],
     parser: "Parser",
 ) -> Callable[[tuple[int, list[Sentence]]], _Answered]:
     """What parses a batch, given with its number, and makes text of it."""
+    annotations = _annotations(parser, kept)
 
     def rendered(sentence: Sentence, out: Path, opens: bool) -> str:
         if style == "text":
@@ -253,7 +254,7 @@ def _answerer(
 
     def answer(task: tuple[int, list[Sentence]]) -> _Answered:
         number, batch = task
-        found = list(parser.parse_sentences(batch))
+        found = list(parser.parse_sentences(batch, only=kept))
         texts = [
             "".join(rendered(shown(sentence), out, opens=not number and not k) for k, sentence in enumerate(found))
             for out, shown in targets

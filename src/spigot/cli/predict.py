@@ -138,7 +138,7 @@ def predict(
 
     def found() -> Iterator[Sentence]:
         nonlocal words
-        for batch in in_order(lambda batch: list(parser.parse(batch)), batches(), copies):
+        for batch in in_order(lambda batch: list(parser.parse(batch, only=kept)), batches(), copies):
             words += sum(map(len, batch))
             yield from batch
 

@@ -1,7 +1,7 @@
 """The one record that every format is read into and every model's answer is written from."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 _NONE: Mapping[str, Any] = {}
@@ -9,6 +9,10 @@ COLUMNS = ("lemmas", "tags", "upos")
 """What stands beside each word, and is no analysis of the sentence."""
 _TAKEN = frozenset((*COLUMNS, "forms", "annotations", "id", "source"))
 """What no annotation can be called."""
+_SHORT = ("heads", "relations", "graph", "label", "probabilities")
+"""The annotations that can be written, and read, by short names."""
+_ALONGSIDE = (*COLUMNS, "heads", "relations")
+"""What has a value for each word."""
 
 
 class Arc(NamedTuple):
@@ -123,28 +127,30 @@ class Sentence:
             upos: Their coarse tags.
             annotations: Annotations by name.
         """
-        short = (("heads", heads), ("relations", relations), ("graph", graph), ("label", label))
-        merged = dict(annotations)
-        for name, value in (*short, ("probabilities", probabilities)):
+        merged = dict(annotations) if annotations else {}
+        for name, value in zip(_SHORT, (heads, relations, graph, label, probabilities), strict=True):
             if value is not _GIVEN:
                 merged[name] = value
-        if not _TAKEN.isdisjoint(merged):
-            taken = min(_TAKEN.intersection(merged))
-            raise ValueError(f"no annotation can be called {taken!r}, as a part of every sentence is; rename it.")
-        annotations = {name: value for name, value in merged.items() if value is not None}
+        if merged:
+            if not _TAKEN.isdisjoint(merged):
+                taken = min(_TAKEN.intersection(merged))
+                raise ValueError(f"no annotation can be called {taken!r}, as a part of every sentence is; rename it.")
+            merged = {name: value for name, value in merged.items() if value is not None}
         put = object.__setattr__
         put(self, "forms", forms)
         put(self, "lemmas", lemmas)
         put(self, "tags", tags)
         put(self, "upos", upos)
-        put(self, "annotations", annotations)
+        put(self, "annotations", merged)
         put(self, "id", id)
         put(self, "source", source)
-        columns = (("lemmas", lemmas), ("tags", tags), ("upos", upos), ("heads", annotations.get("heads")))
-        for name, values in (*columns, ("relations", annotations.get("relations"))):
-            if values is not None and len(values) != len(forms):
+        count = len(forms)
+        for name, values in zip(
+            _ALONGSIDE, (lemmas, tags, upos, merged.get("heads"), merged.get("relations")), strict=True
+        ):
+            if values is not None and len(values) != count:
                 who = id or " ".join(forms[:8])
-                raise ValueError(f"sentence {who} has {len(forms)} words but {len(values)} {name}.")
+                raise ValueError(f"sentence {who} has {count} words but {len(values)} {name}.")
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -162,10 +168,20 @@ class Sentence:
 
     def put_all(self, values: Mapping[str, Any]) -> "Sentence":
         """The same sentence with several other annotations, by name, each as `put` would have it."""
-        columns = {name: value for name, value in values.items() if name in COLUMNS}
-        kept = {name: value for name, value in self.annotations.items() if name not in values}
+        return self._with(values, self.annotations)
+
+    def with_only(self, values: Mapping[str, Any]) -> "Sentence":
+        """The same words, tags and lemmas, but for those among the values, and no other annotation than these."""
+        return self._with(values, _NONE)
+
+    def _with(self, values: Mapping[str, Any], kept: Mapping[str, Any]) -> "Sentence":
         others = {name: value for name, value in values.items() if name not in COLUMNS}
-        return replace(self, annotations={**kept, **others}, **columns)
+        columns = self.lemmas, self.tags, self.upos
+        if len(others) < len(values):
+            columns = (values.get(name, own) for name, own in zip(COLUMNS, columns, strict=True))
+        lemmas, tags, upos = columns
+        annotations = {**kept, **others} if kept else others
+        return Sentence(self.forms, lemmas, tags, id=self.id, source=self.source, upos=upos, annotations=annotations)
 
     @property
     def heads(self) -> tuple[int, ...] | None:
@@ -194,4 +210,4 @@ class Sentence:
 
     def without_annotation(self) -> "Sentence":
         """The same words, tags and lemmas, and nothing else that is known about them."""
-        return replace(self, annotations=_NONE)
+        return Sentence(self.forms, self.lemmas, self.tags, id=self.id, source=self.source, upos=self.upos)

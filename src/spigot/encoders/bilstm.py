@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spigot.batches.batch import Batch
-from spigot.batches.spelling import LETTERS
+from spigot.batches.spelling import LETTERS, letters_of
 from spigot.data.vocab import Vocab
 from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
 from spigot.nn.characters import CharacterCNN
@@ -113,7 +113,7 @@ class BiLSTMEncoder(AbstractEncoder):
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
         if self.lstm.reads_whole(self.embedding.chance) and (batch.seeds is None or not noisy):
-            return self.lstm.read(*self._distinct(batch), batch.lengths + 2)[:, :-1]
+            return self.lstm.read(*self.distinct_inputs(batch), batch.lengths + 2)[:, :-1]
         return self._read(self.lstm, self.inputs_of(batch, noisy=noisy), batch, noisy)
 
     def branch(self) -> BiLSTM:
@@ -137,12 +137,25 @@ class BiLSTMEncoder(AbstractEncoder):
         inputs = self.inputs_of(batch, noisy=noisy)
         return [self._read(lstm, inputs, batch, noisy) for lstm in (self.lstm, *branches)]
 
+    def distinct_inputs(self, batch: Batch) -> tuple[Float[Tensor, "rows e"], Int[Tensor, "batch n+1"]]:
+        """The inputs that differ, each once, and which of them stands where; found once if the batch keeps it."""
+        if batch.kept is None:
+            return self._distinct(batch)
+        if (self, "distinct inputs") not in batch.kept:
+            batch.kept[self, "distinct inputs"] = self._distinct(batch)
+        return batch.kept[self, "distinct inputs"]
+
+    @torch.no_grad()
     def _distinct(self, batch: Batch) -> tuple[Float[Tensor, "rows e"], Int[Tensor, "batch n+1"]]:
-        """The inputs that differ, each once, and which of them stands where."""
         lemmas = batch.words if self.lemma_from_form else batch.lemmas
         parts = [batch.words, lemmas, batch.tags]
+        spellings = None
         if self.spelling is not None:
-            parts.append(batch.spelling.place)
+            spellings, places = self.spelling.of_forms([form for forms in batch.forms for form in forms], letters_of)
+            spelt = torch.zeros_like(batch.words)
+            place = torch.arange(batch.words.shape[1])
+            spelt[(place > 0) & (place <= batch.lengths.unsqueeze(-1))] = torch.tensor(places, dtype=torch.int64)
+            parts.append(spelt)
         key = torch.zeros_like(batch.words)
         for part in parts:
             key = key * (part.max() + 1) + part
@@ -150,8 +163,8 @@ class BiLSTMEncoder(AbstractEncoder):
         some = torch.empty_like(distinct).scatter_(0, place.flatten(), torch.arange(place.numel()))
         words, lemmas, tags, *spelt = (part.flatten()[some].unsqueeze(0) for part in parts)
         inputs = self.embedding(words, lemmas, tags)[0]
-        if self.spelling is not None:
-            inputs = torch.cat((inputs, self.spelling(batch.spelling.letters).index_select(0, spelt[0][0])), -1)
+        if spellings is not None:
+            inputs = torch.cat((inputs, spellings.index_select(0, spelt[0][0])), -1)
         return inputs, place
 
     def inputs_of(self, batch: Batch, *, noisy: bool = False) -> Float[Tensor, "batch n+1 e"]:

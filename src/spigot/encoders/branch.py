@@ -119,4 +119,6 @@ class BranchEncoder(AbstractEncoder):
         trunk, seeds = self._trunk[0], batch.seeds if noisy else None
         if self.over == "states":
             return self.lstm(trunk.states(batch, noisy=noisy), batch.lengths + 1, seeds)
+        if seeds is None and self.lstm.reads_whole(next(self.lstm.parameters(), batch.words)):
+            return self.lstm.read(*trunk.distinct_inputs(batch), batch.lengths + 2)[:, :-1]
         return self.lstm(trunk.inputs_of(batch).detach(), batch.lengths + 2, seeds)[:, :-1]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from pydantic import BeforeValidator, SerializeAsAny
 from torch import Tensor, nn
 
@@ -214,6 +214,15 @@ class AbstractEncoder(nn.Module, abc.ABC):
         """
         self.branch()  # which says why there are none
         raise NotImplementedError
+
+    def distinct_inputs(self, batch: Batch) -> tuple[Float[Tensor, "rows e"], Int[Tensor, "batch n+1"]]:
+        """The same vectors for reading in whole numbers: a list of them, and which stands where.
+
+        Args:
+            batch: The sentences.
+        """
+        inputs = self.inputs_of(batch)
+        return inputs.flatten(0, 1), torch.arange(inputs.shape[0] * inputs.shape[1]).view(inputs.shape[:2])
 
     def states_of(
         self, branches: Sequence[nn.Module], batch: Batch, *, noisy: bool = True

@@ -5,8 +5,9 @@ from spigot.models.build import fresh, learned_annotations
 from spigot.models.certainty import certainty
 from spigot.models.inspection import Inspection, inspect
 from spigot.models.parser import Parser
-from spigot.models.system import Answer, Passed, System, Wire
+from spigot.models.system import System
 from spigot.models.uncertainty import head_entropy
+from spigot.models.wire import Answer, Passed, Wire
 from spigot.stages.alternatives import Alternative, ArcScore
 from spigot.stages.constraints import Constraints, Infeasible
 

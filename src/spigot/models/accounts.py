@@ -10,7 +10,7 @@ from spigot.batches import collate
 from spigot.data.sentence import Arc, Sentence
 from spigot.interface import AbstractEstimator
 from spigot.models.parser import Parser, with_tags
-from spigot.models.system import Passed, Wire
+from spigot.models.wire import Passed, Wire
 from spigot.records import Explanation
 from spigot.stages.stage import AbstractStage
 

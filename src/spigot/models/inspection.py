@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 from spigot.batches import Batch
 from spigot.data.sentence import Sentence
 from spigot.models.parser import Parser, with_tags
-from spigot.models.system import Answer
+from spigot.models.wire import Answer
 from spigot.stages.alternatives import Alternative, ArcScore
 from spigot.stages.constraints import Constraints, Infeasible
 

@@ -1,7 +1,7 @@
 """A trained system as a function of sentences."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,10 @@ from spigot.data.tagging.tagger import Tagger
 from spigot.data.text.conventions import Conventions
 from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
-from spigot.models.system import Answer, System
+from spigot.models.system import System
+from spigot.models.wire import Answer
+from spigot.nn.whole import settled
+from spigot.stages.evidence import AbstractDecision
 from spigot.stages.stage import AbstractStage
 
 CHUNK = 2048
@@ -145,6 +148,11 @@ class Parser:
         return Foreign(len(words), words.count(False))
 
     @cached_property
+    def _lemmatiser(self) -> Lemmatiser:
+        """Kept, with the lemmas of the words that it has met."""
+        return Lemmatiser()
+
+    @cached_property
     def conventions(self) -> Conventions:
         """How the data it was trained on are tokenised and spelt."""
         return Conventions.of(self.vocab)
@@ -169,11 +177,14 @@ class Parser:
         """
         return self.parse_sentences(self.conventions.sentences(text, lines=lines, tokenised=tokenised))
 
-    def parse_sentences(self, sentences: Iterable[Sentence]) -> Iterator[Sentence]:
+    def parse_sentences(
+        self, sentences: Iterable[Sentence], *, only: Collection[str] | None = None
+    ) -> Iterator[Sentence]:
         """The same of text that is cut into sentences already, in the system's own manner: see `conventions`.
 
         Args:
             sentences: The sentences, in the spelling of the text.
+            only: The annotations that are wanted, as in `parse`.
 
         Raises:
             ValueError: If the system reads right annotations, which plain text has none of.
@@ -181,10 +192,16 @@ class Parser:
         if self.reads_gold:
             names = " and ".join(self.reads_gold)
             raise ValueError(f"This system reads the right {names} of sentences, and plain text has none; use parse.")
-        return self.parse(sentences, plain=True)
+        return self.parse(sentences, plain=True, only=only)
 
     def parse(
-        self, sentences: Iterable[Sentence], *, tokens: int = 2048, tagged: bool = False, plain: bool = False
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        tokens: int = 2048,
+        tagged: bool = False,
+        plain: bool = False,
+        only: Collection[str] | None = None,
     ) -> Iterator[Sentence]:
         """The same sentences in the same order, with the system's trees, graphs and classes: what it `gives`.
 
@@ -197,20 +214,36 @@ class Parser:
             tokens: Positions in a batch, padding included.
             tagged: Whether the sentences have the tags and lemmas of this system already.
             plain: Whether the words are as people write them, to be read in the spelling of the training data.
+            only: The annotations that are wanted, by name; columns of words, such as tags, come with them. Stages that
+                find others are not asked, unless what they find is read on the way. All by default.
         """
         if isinstance(sentences, str):
             raise TypeError("parse takes sentences, and this is text; use parse_text.")
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
-            yield from self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens)
+            with settled():
+                parsed = self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
+            yield from parsed
 
-    def _parse_chunk(self, sentences: list[Sentence], ready: list[Sentence], tokens: int) -> list[Sentence]:
+    def _parse_chunk(
+        self, sentences: list[Sentence], ready: list[Sentence], tokens: int, only: Collection[str] | None
+    ) -> list[Sentence]:
         parsed: dict[int, Sentence] = {}
+        asked = self._stages_for(only)
         for group, batch in self.batches(ready, tokens):
-            answers = self.found(self.model.parse(batch), batch.lengths.tolist())
+            found = self.model.decide(batch, asked)
+            answers = self.found({name: found[name] for name in asked}, batch.lengths.tolist())
             for k, found in zip(group, answers, strict=True):
                 parsed[k] = self.answered(with_tags(sentences[k], ready[k]), found)
         return [parsed[k] for k in range(len(sentences))]
+
+    def _stages_for(self, only: Collection[str] | None) -> list[str]:
+        """The stages that find some annotations."""
+        if only is None:
+            return list(self.model.stages)
+        wanted = {*only, *COLUMNS}
+        named = {name: {one.name for one in stage.annotation.members} for name, stage in self.model.stages.items()}
+        return [name for name, members in named.items() if members & wanted]
 
     def batches(self, ready: Sequence[Sentence], tokens: int = 2048) -> Iterator[tuple[list[int], Batch]]:
         """Sentences, as the system reads them, in batches of like length: which ones, and the batch.
@@ -243,24 +276,24 @@ class Parser:
     def visible(self, sentence: Sentence) -> Sentence:
         """What the system may look at: no annotation, but for gold ones if it is built to read them."""
         hidden = {name: None for name in self.finds if name in COLUMNS}  # tags, if it finds them itself
-        shown = {name: sentence.get(name) for name in self.reads_gold}
-        return sentence.without_annotation().put_all({**hidden, **shown})
+        return sentence.with_only({**hidden, **{name: sentence.get(name) for name in self.reads_gold}})
 
-    def found(self, answers: Mapping[str, Answer], lengths: list[int]) -> list[dict[str, Any]]:
+    def found(self, answers: Mapping[str, Answer | AbstractDecision], lengths: list[int]) -> list[dict[str, Any]]:
         """What the answers of all stages say about each sentence of a batch: its annotations by name."""
         found: list[dict[str, Any]] = [{} for _ in lengths]
-        for name, (z, evidence) in answers.items():
+        for name, answer in answers.items():
             stage = self.model.stages[name]
             names = [one.name for one in stage.annotation.members]
             if names[0] not in self.gives or (not stage.learns and names[0] in self.finds):
                 continue  # what a rule gives is no answer where a stage has found one
-            for annotations, more in zip(found, stage.found(z, evidence, lengths), strict=True):
+            said = stage.found(*answer, lengths) if isinstance(answer, Answer) else answer.found(lengths)
+            for annotations, more in zip(found, said, strict=True):
                 annotations.update(more)
         return found
 
     def answered(self, sentence: Sentence, found: Mapping[str, Any]) -> Sentence:
         """A sentence with what was found in it, and no other annotation."""
-        return sentence.without_annotation().put_all(found)
+        return sentence.with_only(found)
 
     def read(self, sentences: Iterable[Sentence], *, tagged: bool = False, plain: bool = False) -> list[Sentence]:
         """The sentences as the system reads them: with its own tags and lemmas, and if they are plain in its spelling.
@@ -274,7 +307,7 @@ class Parser:
             sentences = map(self.conventions.respell, sentences)
         if self.tagger is None or tagged:
             return list(sentences)
-        return list(Lemmatiser().lemmatise(self.tagger.tag(sentences)))
+        return list(self._lemmatiser.lemmatise(self.tagger.tag(sentences)))
 
     def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
         """Batches of sorted sentences that keep to a number of positions, and of parts."""

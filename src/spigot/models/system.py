@@ -1,9 +1,9 @@
 """Stages in order, and the wires between them (Algorithm 1, for any number of stages)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
@@ -17,81 +17,13 @@ from spigot.data.vocab import Vocab
 from spigot.encoders import AbstractEncoder, Precision, make_encoder
 from spigot.interface import AbstractEstimator
 from spigot.models.parts import Part, owner_of, with_tuned
+from spigot.models.wire import Answer, Passed, Wire
 from spigot.nn.whole import ReadsWhole
 from spigot.stages.constraints import Constraints, Infeasible
+from spigot.stages.evidence import AbstractDecision
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
-from spigot.types import Mask, Parts, Values
+from spigot.types import Parts, Values
 from spigot.wires import build_estimator
-
-
-class Answer(NamedTuple):
-    """What a stage says about the sentences of a batch.
-
-    Attributes:
-        z: The structures.
-        evidence: The scores they were found by; `None` where they were given.
-
-    Example:
-        >>> Answer(torch.ones(1, 2), None).z.shape
-        torch.Size([1, 2])
-    """
-
-    z: Parts
-    evidence: Evidence | None
-
-
-@dataclass(frozen=True)
-class Wire:
-    """From one stage to another.
-
-    Attributes:
-        source: The stage whose structures pass.
-        target: The stage that reads them.
-        estimator: What comes back.
-
-    Example:
-        >>> Wire("syntax", "semantics", spigot.Spigot()).name
-        'syntax -> semantics'
-    """
-
-    source: str
-    target: str
-    estimator: AbstractEstimator
-
-    @property
-    def name(self) -> str:
-        """What it is called in print."""
-        return f"{self.source} -> {self.target}"
-
-    @property
-    def is_frozen(self) -> bool:
-        """Whether no gradient ever comes back."""
-        return isinstance(self.estimator, spigot.Pipeline)
-
-    def watched_with(self, instead: "AbstractEstimator | Mapping[str, AbstractEstimator] | None") -> AbstractEstimator:
-        """Its estimator, or the one that stands on it, or on all wires, for now."""
-        if isinstance(instead, Mapping):
-            return instead.get(self.name, self.estimator)
-        return instead or self.estimator
-
-
-class Passed(NamedTuple):
-    """What passed a wire: kept where somebody watches.
-
-    Attributes:
-        scores: What the structures were decoded from.
-        mask: Which parts existed.
-        z: The structures that went forward; their gradient is what came back.
-
-    Example:
-        >>> scores = torch.zeros(1, 3)
-        >>> Passed(scores, scores == 0, scores.softmax(-1)).mask.all()
-        tensor(True)
-    """
-
-    scores: Parts
-    mask: Mask
-    z: Parts
 
 
 @dataclass(frozen=True)
@@ -295,19 +227,41 @@ class System(nn.Module):
         """
         return self._read(self.stages[name], _Reading(batch.keeping(), through, None, None))
 
-    @torch.no_grad()
-    def parse(self, batch: Batch, limits: Mapping[str, Any] | None = None) -> dict[str, Answer]:
+    def parse(
+        self, batch: Batch, limits: Mapping[str, Any] | None = None, *, only: Collection[str] | None = None
+    ) -> dict[str, Answer]:
         """What each stage finds: the best structure, also where another stage reads a soft one.
 
         Args:
             batch: The sentences.
             limits: What their structures must have and must not have. Stages read structures that keep to it.
+            only: The stages whose answers are wanted; no other is asked, unless one of them reads it. All by default.
         """
+        found = self._answers(batch, limits or {}, only, scored=True)
+        return {name: answer for name, answer in found.items() if isinstance(answer, Answer)}
+
+    def decide(self, batch: Batch, only: Collection[str] | None = None) -> dict[str, Answer | AbstractDecision]:
+        """The same for those who will not ask for scores: a stage may have a shorter way to its structures.
+
+        Args:
+            batch: The sentences.
+            only: The stages whose answers are wanted.
+        """
+        return self._answers(batch, {}, only, scored=False)
+
+    @torch.no_grad()
+    def _answers(
+        self, batch: Batch, limits: Mapping[str, Any], only: Collection[str] | None, *, scored: bool
+    ) -> dict[str, Answer | AbstractDecision]:
         batch = batch.keeping()
-        found: dict[str, Answer] = {}
+        needed = self.needed(self.stages if only is None else only)
+        softly = {wire.source for wire in self.all_wires() if not wire.estimator.hard}
+        found: dict[str, Answer | AbstractDecision] = {}
         decided: dict[str, Evidence] = {}
         soft: dict[tuple[str, AbstractEstimator], Parts] = {}
         for name, stage in self.stages.items():
+            if name not in needed:
+                continue
             if not stage.learns:
                 found[name] = Answer(stage.given(batch), None)
                 continue
@@ -315,7 +269,7 @@ class System(nn.Module):
             for wire in self.wires[name]:
                 key = wire.source, wire.estimator
                 if wire.estimator.hard or wire.source not in decided:
-                    read.append(found[wire.source].z)
+                    read.append(found[wire.source].parts())
                     continue
                 if key not in soft:
                     scores, mask = decided[wire.source]
@@ -323,11 +277,22 @@ class System(nn.Module):
                         scores, self.stages[wire.source].structure, self.estimator_on(wire), mask=mask
                     )
                 read.append(soft[key])
-            limit = (limits or {}).get(name)
+            if not scored and name not in softly and (decision := stage.decided(batch, read)) is not None:
+                found[name] = decision
+                continue
+            limit = limits.get(name)
             evidence = stage.evidence(batch, read, limits=limit)
             decided[name] = stage.decisive(evidence, limit)
             best = stage.structure.argmax(*decided[name])
             found[name] = Answer(best, Evidence(evidence.scores, decided[name].mask))
+        return found
+
+    def needed(self, names: Collection[str]) -> set[str]:
+        """Some stages, and whatever they read."""
+        found = set(names)
+        for name in reversed(self.stages):  # a stage reads none but those before it
+            if name in found:
+                found.update(wire.source for wire in self.wires[name])
         return found
 
     def limits(

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
+from spigot.nn.best_products import WIDEST, best_products
 from spigot.nn.noise import locked_dropout
 from spigot.nn.whole import Linear, ReadsWhole, Remembered, WholeWeights, whole_product, whole_weights
 
@@ -59,6 +60,25 @@ class Biaffine(ReadsWhole):
         turned = self._turned(dependents).view(batch, -1, width)  # a row for each dependent and label
         return (heads @ turned.transpose(1, 2)).view(batch, n, n, -1)
 
+    def best_in_whole(
+        self, states: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch n n"], Int[Tensor, "batch n n"]] | None:
+        """The best score of each pair and which one it is, without a place in memory for the others.
+
+        Products are in whole numbers, so that what comes out for a sentence does not depend on the batch it is in.
+
+        Args:
+            states: One state for each position, the root included.
+            lengths: Words of each sentence; behind them, and for the root as a dependent, there is none: -inf and -1.
+
+        Returns:
+            Both; or `None` where it is not for whole numbers.
+        """
+        if not self.reads_whole(states) or self.head.out_features > WIDEST:
+            return None
+        heads, dependents = (self._side(side, states, None, 0) for side in (self.head, self.dependent))
+        return best_products(heads, dependents, lengths, self._turning(), self.weight.shape[1])
+
     def at(
         self,
         states: Float[Tensor, "batch n d"],
@@ -74,17 +94,19 @@ class Biaffine(ReadsWhole):
         return self(states, seeds).flatten(0, 2).index_select(0, (sentence * size + head) * size + dependent)
 
     def _side(self, layer: nn.Linear, states: Tensor, seeds: Tensor | None, stream: int) -> Tensor:
-        hidden = leaky_relu(layer(states), 0.1)
+        hidden = leaky_relu(layer(states), 0.1, inplace=not torch.is_grad_enabled())
         return locked_dropout(hidden.transpose(0, 1), seeds, self.dropout, stream + self.stream).transpose(0, 1)
 
     def _turned(self, dependents: Float[Tensor, "batch n h"]) -> Float[Tensor, "batch n k*(h+1)"]:
         """What each dependent makes of a head, for each label."""
         if not self.reads_whole(dependents):
             return self._with_one(dependents) @ self.weight.flatten(1)
-        weights = self._whole.of(
+        return whole_product(dependents, self._turning(), self.weight[0].numel())
+
+    def _turning(self) -> WholeWeights:
+        return self._whole.of(
             [self.weight], lambda: whole_weights(self.weight[:-1].flatten(1).t(), self.weight[-1].flatten())
         )
-        return whole_product(dependents, weights, self.weight[0].numel())
 
     def _with_one(self, hidden: Float[Tensor, "batch n h"]) -> Float[Tensor, "batch n h+1"]:
         return torch.cat((hidden, hidden.new_ones(*hidden.shape[:-1], 1)), -1)

@@ -4,7 +4,9 @@ Weights and inputs are rounded to about twelve bits. Sums of such numbers are ex
 does not depend on the batch it is in, on how many threads there are, or on the order in which a machine adds.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Generic, NamedTuple, TypeVar
 
 import torch
@@ -19,6 +21,25 @@ _Made = TypeVar("_Made")
 LARGEST = 4095
 """The largest whole number that an input or a state becomes."""
 _LARGEST_SUM = 2**31 - 1
+_settled = ContextVar[object]("settled", default=None)
+"""Stands for the block in which parameters are known to stay as they are."""
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """A block in which nobody changes parameters, so that what is `Remembered` of them is held against them once.
+
+    Example:
+        >>> weight, made = torch.ones(2), Remembered[float]()
+        >>> with settled():
+        ...     made.of([weight], lambda: float(weight.sum()))
+        2.0
+    """
+    token = _settled.set(object())
+    try:
+        yield
+    finally:
+        _settled.reset(token)
 
 
 class Rounded(NamedTuple):
@@ -84,12 +105,17 @@ class Remembered(Generic[_Made]):
 
     def __init__(self) -> None:
         self._known: tuple[list[Tensor], _Made] | None = None
+        self._checked: object = None
 
     def of(self, parameters: Sequence[Tensor], make: Callable[[], _Made]) -> _Made:
         """It, from the parameters as they are now."""
+        block = _settled.get()
+        if self._known is not None and block is not None and block is self._checked:
+            return self._known[1]
         # Compared by value: fused optimisers do not count up the versions of what they change.
         if self._known is None or not all(map(torch.equal, self._known[0], parameters)):
             self._known = [values.detach().clone() for values in parameters], make()
+        self._checked = block
         return self._known[1]
 
 

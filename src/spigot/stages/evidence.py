@@ -1,7 +1,9 @@
 """What a stage gives for decoding, and what helps it."""
 
+import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -24,6 +26,33 @@ class Evidence(NamedTuple):
 
     scores: Parts
     mask: Mask
+
+
+class AbstractDecision(abc.ABC):
+    """The structures that a stage decided for, found without a place in memory for the scores of all parts.
+
+    Example:
+        >>> class Nothing(AbstractDecision):
+        ...     def parts(self):
+        ...         return torch.zeros(0, 1)
+        ...     def found(self, lengths):
+        ...         return []
+        >>> import torch
+        >>> Nothing().parts().shape
+        torch.Size([0, 1])
+    """
+
+    @abc.abstractmethod
+    def parts(self) -> Parts:
+        """The structures as those who read them want them."""
+
+    @abc.abstractmethod
+    def found(self, lengths: Sequence[int]) -> list[dict[str, Any]]:
+        """What they say about sentences: the annotations of each, by name.
+
+        Args:
+            lengths: Words of each sentence.
+        """
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, encoder_se
 from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
-from spigot.stages.evidence import Evidence, Helper
+from spigot.stages.evidence import AbstractDecision, Evidence, Helper
 from spigot.types import Parts, Values
 from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
@@ -234,6 +234,10 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             read: The structures of the stages it reads.
             limits: What `limits` made of constraints.
         """
+
+    def decided(self, batch: Batch, read: Sequence[Parts] = ()) -> AbstractDecision | None:
+        """The best structures by a shorter way than `evidence`, which has no scores to show; none unless it says so."""
+        return None
 
     def decisive(self, evidence: Evidence, limits: Any) -> Evidence:
         """The evidence by which the best structure is the best one that meets the constraints."""

@@ -15,6 +15,7 @@ from spigot.nn.scorers import PairScorer
 from spigot.stages.alternatives import Alternative, arc_sums, head_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, StageSettings, Surroundings
+from spigot.stages.tree_decision import TreeDecision
 from spigot.stages.tree_limits import has_tree, no_tree, tree_mask
 from spigot.structures.trees import AbstractTrees
 from spigot.types import Mask, Parts, Values
@@ -107,6 +108,17 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
     def evidence(self, batch: Batch, read: Sequence[Parts] = (), *, limits: Mask | None = None) -> Evidence:
         """Arc scores and which arcs exist; `limits` are the arcs that constraints leave."""
         return self._evidence(batch, read, noisy=False, allowed=limits)
+
+    def decided(self, batch: Batch, read: Sequence[Parts] = ()) -> TreeDecision | None:
+        """The best labelled trees by the best relation of each arc, in whole numbers."""
+        if self.relations is None:
+            return None
+        states = self.states(batch, read, noisy=False)
+        named = self.relations.best_in_whole(states, batch.lengths)
+        if named is None:
+            return None
+        arcs, (best, which) = self.scorer(states).squeeze(-1), named
+        return TreeDecision(self.annotation, self.trees.argmax(arcs + best, self._exists(arcs, batch, None)), which)
 
     def loss(self, batch: Batch, read: Sequence[Parts] = ()) -> Values:
         """The cost-augmented hinge, one a wrong head or relation, or the likelihood."""
