@@ -1,8 +1,7 @@
 """Python in processes of their own that need not load torch: copies of one that has loaded it, and done nothing else.
 
-To load it takes a processor two seconds, and what it loads when it is first used one more: longer than most of what
-such a process is asked to do. What a process loads by itself, and what it does before, is the business of
-`test_startup.py`, and of those who run `sys.executable`.
+To load it takes a processor two seconds: longer than most of what such a process is asked to do. What a process loads
+by itself, and what it does before, is the business of `test_startup.py`, and of those who run `sys.executable`.
 """
 
 import multiprocessing
@@ -20,7 +19,7 @@ QUICK = "forkserver"
 """How `multiprocessing` calls such processes: with it, others begin as quickly."""
 
 _CONTEXT = multiprocessing.get_context(QUICK)
-_CONTEXT.set_forkserver_preload(["torch._dynamo", "spigot.cli", "spigot.training.run"])
+_CONTEXT.set_forkserver_preload(["spigot.cli", "spigot.training.run"])
 
 
 class Ended(NamedTuple):

@@ -37,6 +37,23 @@ def test_a_public_name_brings_neither_the_compiler_nor_solvers():
     assert loaded(code, "torch", *others) == {"torch"}
 
 
+def test_operators_do_without_the_compiler_until_somebody_compiles():
+    """There and back, of those with derivatives and those without; what is compiled afterwards still has them whole."""
+    code = """
+import sys, torch, spigot
+scores = torch.randn(2, 5, 5, requires_grad=True)
+trees = spigot.NonProjectiveTrees()
+for estimator in (spigot.Spigot(), spigot.StructuredAttention()):
+    spigot.argmax(scores, trees, estimator)[0, 0, 1].backward()
+print("torch._dynamo" in sys.modules)
+layer = spigot.Argmax(trees, spigot.Spigot())
+compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+assert torch.equal(compiled(scores), layer(scores))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 @pytest.mark.parametrize(
     "words",
     [[], ["--help"], ["--version"], ["train", "--help"], ["parse", "RUN", "--thread"], ["corpus", "sst", "--help"]],

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spigot import native
+from spigot.algorithms.operators import operator
 from spigot.algorithms.simplex import project_simplex
 from spigot.records import HullResult, PackedSupport
 
@@ -183,7 +184,7 @@ def affine_weights(gram: NDArray[np.float64], goal: NDArray[np.float64]) -> NDAr
     return free - ones * (free.sum() / ones.sum())
 
 
-@torch.library.custom_op("spigot::project_face", mutates_args=())
+@operator("spigot::project_face")
 def project_face(
     grad: Tensor, offsets: Tensor, weights: Tensor, starts: Tensor, indices: Tensor, values: Tensor
 ) -> Tensor:

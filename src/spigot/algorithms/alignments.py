@@ -9,14 +9,14 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms import alignments_reference as reference
 from spigot.algorithms.kernels import Fault, flatten, raise_fault
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot.checks import hopeless_error, impossible_error
 
 WORDS = "path"
 
 
-@torch.library.custom_op("spigot::align_argmax", mutates_args=())
+@operator("spigot::align_argmax")
 @through_host
 def align_argmax(scores: Tensor, mask: Tensor) -> Tensor:
     """The best path of each `(n, m)` instance."""
@@ -69,7 +69,7 @@ def _log_partition(scores: Tensor, mask: Tensor) -> Tensor:
     return value.to(scores.dtype).reshape(scores.shape[:-2])
 
 
-@torch.library.custom_op("spigot::checked_cells", mutates_args=())
+@operator("spigot::checked_cells")
 def _checked_cells(scores: Tensor, mask: Tensor) -> Tensor:
     """The scores with zeros outside, after making sure that a path exists and that none inside is NaN or +inf."""
     refuse_nan(scores, mask, 2)
@@ -90,7 +90,7 @@ _checked_cells.register_autograd(
 )
 
 
-@torch.library.custom_op("spigot::align_sums", mutates_args=())
+@operator("spigot::align_sums")
 @through_host
 def _align_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
@@ -131,7 +131,7 @@ def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
 _align_sums.register_autograd(_backward, setup_context=_save)
 
 
-@torch.library.custom_op("spigot::align_hessian", mutates_args=())
+@operator("spigot::align_hessian")
 @through_host
 def _align_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
@@ -150,7 +150,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-@torch.library.custom_op("spigot::align_sample", mutates_args=())
+@operator("spigot::align_sample")
 @through_host
 def align_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Paths drawn from the last cell back, `(*batch, samples, n, m)`, one for each of the seeds `(*batch, samples)`."""
@@ -177,7 +177,7 @@ def _(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     return scores.new_empty(*scores.shape[:-2], seeds.shape[-1], *scores.shape[-2:])
 
 
-@torch.library.custom_op("spigot::align_k_best", mutates_args=())
+@operator("spigot::align_k_best")
 @through_host
 def align_k_best(scores: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best paths, `(*batch, k, n, m)`, and which of them there are, `(*batch, k)`."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.matchings import OPEN, best_matching
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import impossible_error, infinite_error
 
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-@torch.library.custom_op("spigot::project_matchings", mutates_args=())
+@operator("spigot::project_matchings")
 @through_host
 def project_matchings(point: Tensor, mask: Tensor, complete: bool) -> Tensor:
     """The nearest point of the hull of all matchings, or of the complete ones, of each `(n, m)` instance."""
@@ -199,7 +199,7 @@ def _thresholds(x: Array, bound: Array) -> Array:
     return np.minimum(np.where(order[0] > -np.inf, level, 0.0), bound)
 
 
-@torch.library.custom_op("spigot::matching_tangent", mutates_args=())
+@operator("spigot::matching_tangent")
 def matching_tangent(direction: Tensor, mask: Tensor) -> Tensor:
     """The nearest direction along which complete matchings differ, of each `(n, m)` instance."""
     rows, columns = mask.any(-1, keepdim=True), mask.any(-2, keepdim=True)

@@ -5,13 +5,13 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import Fault, flatten, raise_fault
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import too_few_error
 from spigot.records import HullResult, PackedSupport
 
 
-@torch.library.custom_op("spigot::project_capped", mutates_args=())
+@operator("spigot::project_capped")
 def project_capped(point: Tensor, mask: Tensor, minimum: int, maximum: int) -> Tensor:
     r"""Nearest point with entries in [0, 1] and a sum within bounds, along the last axis.
 

@@ -12,11 +12,11 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.chains import chain_lengths, chain_parts, raise_chain_fault, refuse_broken, within, write_chains
 from spigot.algorithms.kernels import flatten
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_nan
 
 
-@torch.library.custom_op("spigot::chain_argmax", mutates_args=())
+@operator("spigot::chain_argmax")
 @through_host
 def chain_argmax(scores: Tensor, mask: Tensor) -> Tensor:
     """The best chain of each `(n, 1 + k, k)` instance; ties go to the first state, from the last position back."""
@@ -38,7 +38,7 @@ def _(scores: Tensor, mask: Tensor) -> Tensor:
 batched(chain_argmax)
 
 
-@torch.library.custom_op("spigot::chain_k_best", mutates_args=())
+@operator("spigot::chain_k_best")
 @through_host
 def chain_k_best(scores: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best chains of each instance, best first.

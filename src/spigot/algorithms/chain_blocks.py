@@ -7,12 +7,12 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.chains import chain_parts
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.simplex import simplex_reference
 
 
-@torch.library.custom_op("spigot::project_chain_blocks", mutates_args=())
+@operator("spigot::project_chain_blocks")
 def project_chain_blocks(point: Tensor, mask: Tensor) -> Tensor:
     """Nearest points of the relaxation.
 
@@ -31,7 +31,7 @@ def project_chain_blocks(point: Tensor, mask: Tensor) -> Tensor:
     return blocks_reference(point, chain_parts(mask))
 
 
-@torch.library.custom_op("spigot::pull_chain_blocks", mutates_args=())
+@operator("spigot::pull_chain_blocks")
 def pull_chain_blocks(z: Tensor, grad: Tensor, mask: Tensor, eta: float) -> Tensor:
     r"""$z - \operatorname{proj}(z - \eta g)$ over the relaxation, in double precision throughout, in one pass.
 

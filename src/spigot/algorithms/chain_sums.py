@@ -23,7 +23,7 @@ from spigot.algorithms.chains import (
 )
 from spigot.algorithms.draws import uniform
 from spigot.algorithms.kernels import flatten
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot.checks import hopeless_error
 
@@ -72,7 +72,7 @@ def forward_reference(
     return logs
 
 
-@torch.library.custom_op("spigot::checked_chains", mutates_args=())
+@operator("spigot::checked_chains")
 def _checked_chains(scores: Tensor, parts: Tensor) -> Tensor:
     """The scores with zeros outside, after making sure that a chain exists and that none inside is NaN or +inf."""
     refuse_nan(scores, parts, 3)
@@ -92,7 +92,7 @@ _checked_chains.register_autograd(
 )
 
 
-@torch.library.custom_op("spigot::chain_sums", mutates_args=())
+@operator("spigot::chain_sums")
 @through_host
 def _chain_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
@@ -132,7 +132,7 @@ def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
 _chain_sums.register_autograd(_backward, setup_context=_save)
 
 
-@torch.library.custom_op("spigot::chain_hessian", mutates_args=())
+@operator("spigot::chain_hessian")
 @through_host
 def _chain_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
@@ -148,7 +148,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-@torch.library.custom_op("spigot::chain_sample", mutates_args=())
+@operator("spigot::chain_sample")
 @through_host
 def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Draws of each instance, `(*batch, samples, n, 1 + k, k)`, one for each seed of `(*batch, samples)`."""

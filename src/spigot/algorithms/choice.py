@@ -4,11 +4,11 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.draws import uniforms
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 
 
-@torch.library.custom_op("spigot::one_of", mutates_args=())
+@operator("spigot::one_of")
 def one_of(scores: Tensor, mask: Tensor) -> Tensor:
     """One-hot of the first best unmasked entry of each row; zeros where there is none."""
     refuse_nan(scores, mask, 1)
@@ -30,7 +30,7 @@ def _(scores: Tensor, mask: Tensor) -> Tensor:
 batched(one_of)
 
 
-@torch.library.custom_op("spigot::rank_choices", mutates_args=())
+@operator("spigot::rank_choices")
 def rank_choices(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
     """One-hot rows of the best entries in order, `(*batch, ranks, k)`, and how many there are above `-inf`."""
     refuse_nan(scores, mask, 1)
@@ -50,7 +50,7 @@ def _(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
     return scores.new_empty(*batch, ranks, scores.shape[-1]), scores.new_empty(batch, dtype=torch.int64)
 
 
-@torch.library.custom_op("spigot::draw_choices", mutates_args=())
+@operator("spigot::draw_choices")
 def draw_choices(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """One-hot rows drawn by their softmax, one for each seed: `(*batch, samples)` seeds, `(*batch, samples, k)`."""
     refuse_nan(scores, mask, 1)

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from spigot.algorithms.draws import STRIDE, uniform
 from spigot.algorithms.graphs import energies, graph_parts
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.ranks import combine
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan, summable
 
 
-@torch.library.custom_op("spigot::rank_graphs", mutates_args=())
+@operator("spigot::rank_graphs")
 def rank_graphs(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
     """The best graphs in order, `(*batch, ranks, n, n, 1 + l)`, zero beyond those there are, and their number."""
     predicate, _, labels = _checked(scores, mask)
@@ -45,7 +45,7 @@ def _(scores: Tensor, mask: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
     return scores.new_empty(*batch, ranks, *scores.shape[-3:]), scores.new_empty(batch, dtype=torch.int64)
 
 
-@torch.library.custom_op("spigot::draw_graphs", mutates_args=())
+@operator("spigot::draw_graphs")
 def draw_graphs(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Graphs drawn with the chances they have: `(*batch, samples)` seeds, `(*batch, samples, n, n, 1 + l)`.
 

@@ -15,11 +15,11 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_nan
 
 
-@torch.library.custom_op("spigot::graph_argmax", mutates_args=())
+@operator("spigot::graph_argmax")
 @through_host
 def graph_argmax(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> Tensor:
     """The best graph of each `(n, n, 1 + l)` instance. A part that gains nothing is left out; ties go to the first."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_nan
 
 _Function = TypeVar("_Function", bound=Callable)
@@ -133,7 +133,7 @@ def handle_of(thing: Any) -> int:
     return HOSTED.keep(thing)
 
 
-@torch.library.custom_op("spigot::host_call", mutates_args=())
+@operator("spigot::host_call")
 def host_call(parts: Tensor, mask: Tensor, handle: int) -> Tensor:
     """Call the function with this number."""
     return HOSTED[handle].run(parts, mask)

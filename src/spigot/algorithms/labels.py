@@ -11,7 +11,7 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.draws import gumbel
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.tree_draws import sample_trees
@@ -22,7 +22,7 @@ LABELS_FROM = 1 << 50
 """Where the random numbers for labels begin in the stream of a seed: far beyond those for trees."""
 
 
-@torch.library.custom_op("spigot::labelled_argmax", mutates_args=())
+@operator("spigot::labelled_argmax")
 @through_host
 def labelled_argmax(scores: Tensor, mask: Tensor, projective: bool, single_root: bool) -> Tensor:
     """The best labelled tree of each `(n, n, l)` instance, indexed `[head, modifier, label]`."""
@@ -54,7 +54,7 @@ def _best_labels(flat: Tensor, mask: Tensor, scores: Tensor) -> tuple[Tensor, Te
     return best, torch.where(mask.any(-1), first, -1).to(torch.int32)
 
 
-@torch.library.custom_op("spigot::label_sums", mutates_args=())
+@operator("spigot::label_sums")
 @through_host
 def label_sums(scores: Tensor, mask: Tensor, shares: bool) -> tuple[Tensor, Tensor, Tensor]:
     r"""What the labels of each arc come to, twice differentiable, in one pass over memory.
@@ -108,7 +108,7 @@ def _label_sums_backward(ctx, grad_log: Tensor | None, grad_share: Tensor | None
 label_sums.register_autograd(_label_sums_backward, setup_context=_save_shares)
 
 
-@torch.library.custom_op("spigot::sample_labelled", mutates_args=())
+@operator("spigot::sample_labelled")
 @through_host
 def sample_labelled(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, single_root: bool) -> Tensor:
     """Draws of labelled trees, `(*batch, samples, n, n, l)`, from seeds `(*batch, samples)`."""
@@ -127,7 +127,7 @@ def sample_labelled(scores: Tensor, mask: Tensor, seeds: Tensor, projective: boo
     return z
 
 
-@torch.library.custom_op("spigot::k_best_labelled", mutates_args=())
+@operator("spigot::k_best_labelled")
 @through_host
 def k_best_labelled(scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """The k best labelled trees, `(*batch, k, n, n, l)`, and which of them exist, `(*batch, k)`.

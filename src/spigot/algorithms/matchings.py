@@ -20,7 +20,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_nan
 from spigot.checks import impossible_error
 
@@ -29,7 +29,7 @@ ABSENT, OPEN, CHOSEN, BARRED = range(4)
 every matching, a barred one in none, and its row and column exist all the same."""
 
 
-@torch.library.custom_op("spigot::matching_argmax", mutates_args=())
+@operator("spigot::matching_argmax")
 @through_host
 def matching_argmax(scores: Tensor, mask: Tensor, complete: bool) -> Tensor:
     """The best matching of each `(n, m)` instance; of those that match the whole shorter side, if it is `complete`."""
@@ -48,7 +48,7 @@ def _(scores: Tensor, mask: Tensor, complete: bool) -> Tensor:
 batched(matching_argmax)
 
 
-@torch.library.custom_op("spigot::matching_k_best", mutates_args=())
+@operator("spigot::matching_k_best")
 @through_host
 def matching_k_best(scores: Tensor, mask: Tensor, k: int, complete: bool) -> tuple[Tensor, Tensor]:
     """The k best matchings, `(*batch, k, n, m)`, and which of them there are, `(*batch, k)`.

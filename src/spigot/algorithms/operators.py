@@ -1,16 +1,56 @@
-"""What operators share: the way from an accelerator through the host, and batches inside `vmap`."""
+"""What operators share: how they are registered, the way from an accelerator through the host, and `vmap`."""
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
+from torch.library import CustomOpDef
 
 from spigot import native
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def operator(name: str) -> Callable[[Callable[..., object]], CustomOpDef]:
+    """Register a function as an operator of torch, one that changes none of its arguments.
+
+    torch has its compiler leave the bodies of operators alone, and imports the compiler for that when the first one is
+    called: two seconds of processor time, of which most programs have no use. As long as nobody else has imported it,
+    nothing is being compiled, and the body is called as it is.
+
+    Example:
+        >>> @operator("spigot::doubled")
+        ... def doubled(x: Tensor) -> Tensor:
+        ...     return x + x
+        >>> doubled(torch.ones(2))
+        tensor([2., 2.])
+    """
+
+    def register(function: Callable[..., object]) -> CustomOpDef:
+        made = torch.library.custom_op(name, mutates_args=())(function)
+        for left_alone in getattr(made, "_backend_fns", {}).values():
+            _compile_later(left_alone)
+        return made
+
+    return register
+
+
+def _compile_later(left_alone: Any) -> None:
+    body = getattr(left_alone, "__wrapped__", None)
+    if body is None:  # another version of torch, which does this otherwise
+        return
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "torch._dynamo" not in sys.modules:
+            return body(*args, **kwargs)
+        del body.__dynamo_disable  # where torch looks for what to call; it now makes its own
+        return left_alone(*args, **kwargs)
+
+    body.__dynamo_disable = call
 
 
 def through_host(function: Callable[P, R]) -> Callable[P, R]:

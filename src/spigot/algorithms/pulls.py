@@ -12,13 +12,13 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.simplex import arc_labels_reference, project_heads, project_simplex
 from spigot.interface.polytopes import steps
 from spigot.precision import exact
 
 
-@torch.library.custom_op("spigot::pull_simplex", mutates_args=())
+@operator("spigot::pull_simplex")
 def pull_simplex(
     z: Tensor,
     grad: Tensor,
@@ -51,7 +51,7 @@ def pull_simplex(
     return _in_torch(project_simplex, z, grad, mask, eta, scores, scale, two_sided)
 
 
-@torch.library.custom_op("spigot::pull_heads", mutates_args=())
+@operator("spigot::pull_heads")
 def pull_heads(
     z: Tensor,
     grad: Tensor,
@@ -69,7 +69,7 @@ def pull_heads(
     return _in_torch(project_heads, z, grad, mask, eta, scores, scale, two_sided)
 
 
-@torch.library.custom_op("spigot::pull_arc_labels", mutates_args=())
+@operator("spigot::pull_arc_labels")
 def pull_arc_labels(
     z: Tensor,
     grad: Tensor,

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.checks import giant_error, hopeless_error, infinite_error, nan_error
 
 
-@torch.library.custom_op("spigot::checked", mutates_args=())
+@operator("spigot::checked")
 def checked(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1.7976931348623157e308) -> Tensor:
     """The parts with zeros outside the mask, after making sure that none inside is NaN, +inf or above the limit.
 

@@ -6,13 +6,13 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched
+from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.words import labelled_arcs, refuse_headless, tree_arcs
 from spigot.checks import infinite_error
 
 
-@torch.library.custom_op("spigot::project_simplex", mutates_args=())
+@operator("spigot::project_simplex")
 def project_simplex(point: Tensor, mask: Tensor) -> Tensor:
     r"""Nearest point of the probability simplex, along the last axis.
 
@@ -50,7 +50,7 @@ def project_simplex(point: Tensor, mask: Tensor) -> Tensor:
     return projected
 
 
-@torch.library.custom_op("spigot::project_heads", mutates_args=())
+@operator("spigot::project_heads")
 def project_heads(point: Tensor, mask: Tensor) -> Tensor:
     r"""Projection onto $\mathcal P_{\text{DEP}}$ (Eq. 5, Algorithm 2): a simplex over the heads of each word.
 
@@ -74,7 +74,7 @@ def project_heads(point: Tensor, mask: Tensor) -> Tensor:
     return projected
 
 
-@torch.library.custom_op("spigot::project_labelled_heads", mutates_args=())
+@operator("spigot::project_labelled_heads")
 def project_labelled_heads(point: Tensor, mask: Tensor) -> Tensor:
     """Projection onto Eq. 5 with labels: a simplex over the heads and labels of each word.
 
@@ -103,7 +103,7 @@ def project_labelled_heads(point: Tensor, mask: Tensor) -> Tensor:
     return back
 
 
-@torch.library.custom_op("spigot::project_arc_labels", mutates_args=())
+@operator("spigot::project_arc_labels")
 def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
     r"""Projection onto $\mathcal P_{\text{SDP}}$ (Eq. 6): for each arc, its labels sum to it.
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms import spans_reference as reference
 from spigot.algorithms.kernels import flatten, raise_fault
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot.checks import hopeless_error, impossible_error
 
@@ -25,7 +25,7 @@ def span_parts(mask: Tensor) -> Tensor:
     return mask & (place[:, None] <= place).unsqueeze(-1) & inside[..., None, :, None]
 
 
-@torch.library.custom_op("spigot::span_argmax", mutates_args=())
+@operator("spigot::span_argmax")
 @through_host
 def span_argmax(scores: Tensor, mask: Tensor) -> Tensor:
     """The best tree of each `(n, n, labels)` instance."""
@@ -71,7 +71,7 @@ def _log_partition(scores: Tensor, mask: Tensor) -> Tensor:
     return value.to(scores.dtype).reshape(scores.shape[:-3])
 
 
-@torch.library.custom_op("spigot::checked_spans", mutates_args=())
+@operator("spigot::checked_spans")
 def _checked_spans(scores: Tensor, mask: Tensor) -> Tensor:
     """The scores with zeros outside, after making sure that a tree exists and that none inside is NaN or +inf."""
     refuse_nan(scores, mask, 3)
@@ -92,7 +92,7 @@ _checked_spans.register_autograd(
 )
 
 
-@torch.library.custom_op("spigot::span_sums", mutates_args=())
+@operator("spigot::span_sums")
 @through_host
 def _span_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor), by the native kernels."""
@@ -133,7 +133,7 @@ def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
 _span_sums.register_autograd(_backward, setup_context=_save)
 
 
-@torch.library.custom_op("spigot::span_hessian", mutates_args=())
+@operator("spigot::span_hessian")
 @through_host
 def _span_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
@@ -152,7 +152,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-@torch.library.custom_op("spigot::span_sample", mutates_args=())
+@operator("spigot::span_sample")
 @through_host
 def span_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     """Trees drawn top down, `(*batch, samples, n, n, labels)`, one for each of the seeds `(*batch, samples)`."""
@@ -179,7 +179,7 @@ def _(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     return scores.new_empty(*scores.shape[:-3], seeds.shape[-1], *scores.shape[-3:])
 
 
-@torch.library.custom_op("spigot::span_k_best", mutates_args=())
+@operator("spigot::span_k_best")
 @through_host
 def span_k_best(scores: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best trees, `(*batch, k, n, n, labels)`, and which of them there are, `(*batch, k)`."""

@@ -11,11 +11,11 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.capped import raise_subset_fault, refuse_too_few
 from spigot.algorithms.kernels import flatten
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 
 
-@torch.library.custom_op("spigot::best_subset", mutates_args=())
+@operator("spigot::best_subset")
 def best_subset(scores: Tensor, mask: Tensor, minimum: int, maximum: int) -> Tensor:
     """The best subset of each row. An entry that gains nothing is in only to reach the minimum; ties go to the first.
 
@@ -63,7 +63,7 @@ def _largest(scores: Tensor, mask: Tensor, count: int) -> Tensor:
     return above | (level & (level.cumsum(-1) <= room))
 
 
-@torch.library.custom_op("spigot::rank_subsets", mutates_args=())
+@operator("spigot::rank_subsets")
 @through_host
 def rank_subsets(scores: Tensor, mask: Tensor, ranks: int, minimum: int, maximum: int) -> tuple[Tensor, Tensor]:
     """The best subsets in order, `(*batch, ranks, k)`, zero where there are no more, and how many there are."""

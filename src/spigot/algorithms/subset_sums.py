@@ -18,7 +18,7 @@ from spigot import native
 from spigot.algorithms.capped import raise_subset_fault, refuse_too_few
 from spigot.algorithms.draws import uniforms
 from spigot.algorithms.kernels import flatten
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 from spigot.checks import hopeless_error
 
@@ -33,7 +33,7 @@ def subset_marginals(scores: Tensor, mask: Tensor, minimum: int, maximum: int) -
     return _subset_sums(scores, mask, minimum, maximum, True)[1]
 
 
-@torch.library.custom_op("spigot::subset_sums", mutates_args=())
+@operator("spigot::subset_sums")
 @through_host
 def _subset_sums(scores: Tensor, mask: Tensor, minimum: int, maximum: int, marginals: bool) -> tuple[Tensor, Tensor]:
     r"""$\log Z$ and, if wanted, $\mu$ (otherwise an empty tensor)."""
@@ -80,7 +80,7 @@ def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
 _subset_sums.register_autograd(_backward, setup_context=_save)
 
 
-@torch.library.custom_op("spigot::subset_hessian", mutates_args=())
+@operator("spigot::subset_hessian")
 @through_host
 def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: int, maximum: int) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
@@ -104,7 +104,7 @@ def _(scores: Tensor, mask: Tensor, direction: Tensor, minimum: int, maximum: in
     return torch.empty_like(scores, memory_format=torch.contiguous_format)
 
 
-@torch.library.custom_op("spigot::sample_subsets", mutates_args=())
+@operator("spigot::sample_subsets")
 @through_host
 def sample_subsets(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, maximum: int) -> Tensor:
     """Subsets drawn with the chances they have, one for each seed: `(*batch, samples)` seeds, `(*batch, samples, k)`.

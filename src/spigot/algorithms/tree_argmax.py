@@ -7,7 +7,7 @@ from spigot import native
 from spigot.algorithms.arborescence import arborescences_reference
 from spigot.algorithms.eisner import eisner_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_nan
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import (
@@ -21,7 +21,7 @@ from spigot.algorithms.words import (
 from spigot.checks import impossible_error
 
 
-@torch.library.custom_op("spigot::tree_argmax", mutates_args=())
+@operator("spigot::tree_argmax")
 @through_host
 def tree_argmax(scores: Tensor, mask: Tensor, projective: bool, single_root: bool) -> Tensor:
     """The best tree of each `(n, n)` instance.

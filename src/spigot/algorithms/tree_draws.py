@@ -23,14 +23,14 @@ from spigot.algorithms.draws import STRIDE, gumbel
 from spigot.algorithms.eisner import Chart, follow, inside_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference, rare_roots
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, summable
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.tree_sums import checked_arcs
 from spigot.algorithms.words import arcs_from_heads, compact_words, reorder, tree_arcs
 
 
-@torch.library.custom_op("spigot::sample_trees", mutates_args=())
+@operator("spigot::sample_trees")
 @through_host
 def sample_trees(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, single_root: bool) -> Tensor:
     """Independent draws of each `(n, n)` instance.

@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.kernels import flatten
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.partitions import k_best_choices
 from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.words import finite_scores, tree_arcs
 
 
-@torch.library.custom_op("spigot::k_best_trees", mutates_args=())
+@operator("spigot::k_best_trees")
 @through_host
 def k_best_trees(scores: Tensor, mask: Tensor, k: int, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """The k best trees of each `(n, n)` instance.

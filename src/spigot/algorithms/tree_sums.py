@@ -12,7 +12,7 @@ from spigot import native
 from spigot.algorithms.eisner import inside_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference
-from spigot.algorithms.operators import batched, through_host
+from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan, summable
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
@@ -48,7 +48,7 @@ def _reference(scores: Tensor, arcs: Tensor, kind: TreeKind) -> Tensor:
     return values.to(scores.dtype).reshape(scores.shape[:-2])
 
 
-@torch.library.custom_op("spigot::checked_arcs", mutates_args=())
+@operator("spigot::checked_arcs")
 def checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
     """The scores with zeros outside, after making sure that a tree exists and that none inside is NaN."""
     kind = TreeKind(projective, single_root)
@@ -73,7 +73,7 @@ checked_arcs.register_autograd(
 )
 
 
-@torch.library.custom_op("spigot::tree_sums", mutates_args=())
+@operator("spigot::tree_sums")
 @through_host
 def _tree_sums(
     scores: Tensor, mask: Tensor, projective: bool, single_root: bool, marginals: bool
@@ -116,7 +116,7 @@ def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
 _tree_sums.register_autograd(_backward, setup_context=_save)
 
 
-@torch.library.custom_op("spigot::tree_hessian", mutates_args=())
+@operator("spigot::tree_hessian")
 @through_host
 def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_root: bool) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spigot import native
+from spigot.algorithms.operators import operator
 
 
 def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
@@ -32,7 +33,7 @@ def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
     return values
 
 
-@torch.library.custom_op("spigot::tanh", mutates_args=())
+@operator("spigot::tanh")
 def _tanh(values: Tensor) -> Tensor:
     found = values.clone(memory_format=torch.contiguous_format)
     native.kernels.tanh_all(found, torch.get_num_threads())

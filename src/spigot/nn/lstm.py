@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from spigot import native
+from spigot.algorithms.operators import operator
 from spigot.nn.recurrence import check_range
 
 
@@ -52,7 +53,7 @@ def _from_inputs(lstm: nn.LSTM, layer: int, inputs: Tensor) -> Tensor:
     return torch.addmm(first + second, inputs.flatten(0, 1), weight.t()).unflatten(0, inputs.shape[:2])
 
 
-@torch.library.custom_op("spigot::recur", mutates_args=())
+@operator("spigot::recur")
 def _recur(
     right_gates: Tensor, left_gates: Tensor, right: Tensor, left: Tensor, lengths: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -81,7 +82,7 @@ def _room(right_gates: Tensor, *_: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return states, opened, cells
 
 
-@torch.library.custom_op("spigot::recur_back", mutates_args=())
+@operator("spigot::recur_back")
 def _recur_back(
     wanted: Tensor, right: Tensor, left: Tensor, lengths: Tensor, states: Tensor, opened: Tensor, cells: Tensor
 ) -> tuple[Tensor, Tensor]:

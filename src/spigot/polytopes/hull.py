@@ -10,6 +10,7 @@ from torch import Tensor
 from spigot.algorithms.active_set import project_face, project_hull, unpack_support
 from spigot.algorithms.affine import along_differences
 from spigot.algorithms.host import HOSTED, handle_of
+from spigot.algorithms.operators import operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import check_parts, refuse_mapped
 from spigot.interface import AbstractPolytope, AbstractStructure
@@ -183,7 +184,7 @@ def _solve_hull(
     )
 
 
-@torch.library.custom_op("spigot::project_hull", mutates_args=())
+@operator("spigot::project_hull")
 def _hull_operator(
     point: Tensor, mask: Tensor, start: Tensor | None, handle: int, support: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -213,7 +214,7 @@ def _(point: Tensor, mask: Tensor, start: Tensor | None, handle: int, support: b
     )
 
 
-@torch.library.custom_op("spigot::hull_tangent", mutates_args=())
+@operator("spigot::hull_tangent")
 def _tangent_operator(direction: Tensor, mask: Tensor, handle: int) -> Tensor:
     return along_differences(direction, mask, HOSTED[handle])
 

@@ -14,7 +14,7 @@ from spigot.forks import can_fork
 from spigot.scale.team import Failure, Hand, Lost
 from spigot.scale.worker import Order, Worker
 
-_LOADED = ["spigot.scale.processes", "spigot.training.checkpoint", "torch._dynamo"]  # the last at the first operator
+_LOADED = ["spigot.scale.processes", "spigot.training.checkpoint"]  # and torch, with them
 
 
 class ProcessTeam:
