@@ -231,9 +231,9 @@ def _list(
     values, name = record[key], name or key
     if not isinstance(values, list):
         raise Malformed(0, f"{name} is {_short(values)}; it must be a list, each of its values {expected}.")
-    for place, item in enumerate(values, 1):
-        if not valid(item):
-            raise Malformed(0, f"value {place} of {name} is {_short(item)}; it must be {expected}.")
+    if not all(map(valid, values)):
+        place, item = next((place, item) for place, item in enumerate(values, 1) if not valid(item))
+        raise Malformed(0, f"value {place} of {name} is {_short(item)}; it must be {expected}.")
     if size is not None and len(values) != size:
         raise Malformed(0, f"{name} has {count(len(values), 'value')} for {count(size, 'word')}; give each word one.")
     return tuple(values)
@@ -242,6 +242,8 @@ def _list(
 def _is_text(item: object) -> TypeGuard[str]:
     if not isinstance(item, str):
         return False
+    if item.isascii():
+        return True
     try:  # half of a surrogate pair, which JSON can escape, is in no file of text
         item.encode()
     except UnicodeEncodeError:
