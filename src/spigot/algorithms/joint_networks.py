@@ -135,9 +135,11 @@ class JointNetwork:
         """Values of parts, `(batch, parts)`, as variables of the graphs."""
         return self.gather(parts[self.place].astype(np.float64))
 
-    def parts(self, variables: Reals, shape: tuple[int, ...]) -> Reals:
+    def parts(self, variables: Reals, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Values of variables as parts, `(batch, parts)`, zero where none exists."""
-        found = np.zeros(shape)
+        found = np.zeros(
+            shape, dtype
+        )  # room for many, of which few exist: to make and to convert it takes most of the time
         found[self.place] = variables[self.place[0], self.number]
         return found
 

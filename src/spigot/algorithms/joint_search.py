@@ -32,7 +32,8 @@ def best_joint_graphs(
     shape = tuple(scores.shape)
     flat = (shape[0], int(np.prod(shape[1:])))
     joint = JointNetwork.of(layout, exists.numpy())
-    values = joint.variables(scores.numpy().reshape(flat))
+    given = scores.numpy().reshape(flat)
+    values = joint.variables(given)
     scale = np.maximum(abs(values).max(1, initial=0), 1e-300)
     fixed = np.where(joint.exists, -1, 0).astype(np.int8)
     talks = Talks.begin(joint.network, np.arange(shape[0]), values / scale[:, None], fixed, terms.rho)
@@ -40,15 +41,14 @@ def best_joint_graphs(
     talks[Column.STATUS][empty], talks[Column.VALUE][empty] = Status.OPTIMAL, 0.0
     negotiate(talks, terms)
     proven = talks[Column.STATUS] == Status.OPTIMAL
-    relaxed = joint.parts(np.clip(talks.p, 0.0, 1.0), flat).reshape(shape)
+    relaxed = joint.parts(np.clip(talks.p, 0.0, 1.0), flat, given.dtype).reshape(shape)
     with np.errstate(over="ignore"):  # beside scores of 1e308 the sum may be no number any more
         value = np.where(proven, talks[Column.VALUE] * scale, 0.0)
-    z, integral = relaxed, proven.copy()
+    z, integral = relaxed.copy(), proven.copy()
     if not proven.all():  # few of many, as a rule
         rest = np.flatnonzero(~proven)
         own, there = scores[rest].double().masked_fill(~exists[rest], 0.0), exists[rest]
-        better = _improved(layout, torch.from_numpy(relaxed[rest]), own, there, decode)
-        z = relaxed.copy()
+        better = _improved(layout, torch.from_numpy(relaxed[rest]).double(), own, there, decode)
         z[rest] = better.numpy()
         value[rest] = (better * own).flatten(1).sum(1).numpy()
         integral[rest] = abs(z[rest] - relaxed[rest]).reshape(len(rest), -1).max(1, initial=0) < 1e-2

@@ -80,7 +80,8 @@ class _Factors(NamedTuple):
 
     def parts(self, values: Tensor, like: Tensor) -> Tensor:
         """Values of variables as parts."""
-        return torch.from_numpy(self.joint.parts(values.numpy(), tuple(_flat(like).shape))).to(like).reshape(like.shape)
+        own = values.numpy()
+        return torch.from_numpy(self.joint.parts(own, tuple(_flat(like).shape), own.dtype)).to(like).reshape(like.shape)
 
 
 def _flat(parts: Tensor) -> Tensor:
