@@ -7,7 +7,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
-from torch.library import CustomOpDef
+from torch._library.custom_ops import CustomOpDef  # not public by name; what torch.library.custom_op gives
 
 from spigot import native
 
