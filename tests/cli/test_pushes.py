@@ -85,4 +85,10 @@ def test_sentences_without_what_is_learned(classifier, tmp_path, capsys):
     path = tmp_path / "unlabelled.txt"
     path.write_text("It rained .\n", encoding="utf-8")
     assert run(classifier, path) == 1
-    assert "has no sentence with a class" in capsys.readouterr().err
+    assert "has no sentence with a class that classifier could learn from" in capsys.readouterr().err
+
+
+def test_sentences_of_unknown_classes_are_left_out(classifier, tmp_path, capsys):
+    path = tmp_path / "mixed.tsv"
+    path.write_text("0\tIt rained .\n7\tIt rained .\n", encoding="utf-8")
+    assert record(capsys, classifier, path)["sentences"] == 1

@@ -16,6 +16,7 @@ from spigot.stages import GraphStage, Surroundings
 from spigot.stages.graph_scores import graph_marginals
 from spigot.stages.graphs import GraphSettings, Scored
 from spigot.stages.joint_likelihood import marginals as joint_marginals
+from spigot.wires.estimators import estimator_settings
 from tests import brute
 from tests.parsing import batch_of, experiment, of_lengths, parser, semantics
 
@@ -181,6 +182,22 @@ def test_marginals_decode_into_what_is_likely_one_by_one() -> None:
         part = (k, slice(size), slice(size))
         values = brute.values(brute.graphs(mask[part], model.structure.deterministic), worth[part])
         torch.testing.assert_close((z[part] * worth[part]).sum(), values.max())
+
+
+def test_roles_that_constraints_bring_back_are_worth_their_scores_and_less_than_others() -> None:
+    model, batch = semantic(semantics__loss="log", **ALL_ARCS)
+    scored = scored_parts(model, replace(batch, seeds=None))
+    known = torch.zeros_like(scored.possible)
+    known[:, 0] = True
+    scored = replace(scored, possible=known)
+    worth = scored.worth(graph_marginals(scored), 0.35).labelled
+    assert (worth[:, 1:] < worth[:, :1]).all()
+    assert torch.equal(worth[:, 1:].argsort(-1), scored.labelled[:, 1:].argsort(-1))
+
+
+def test_attention_needs_scores() -> None:
+    refused = GraphSettings(annotation="graphs", loss="log", decoding="marginals", determinism=False)
+    assert "use decoding = 'best'" in GraphStage.refusal(refused, estimator_settings("attention"))
 
 
 @pytest.mark.parametrize("lacks", [{"semantics__loss": "hinge"}, {"semantics__loss": "log", "semantics__latent": True}])

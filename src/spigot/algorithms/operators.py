@@ -47,7 +47,8 @@ def _compile_later(left_alone: Any) -> None:
     def call(*args: Any, **kwargs: Any) -> Any:
         if "torch._dynamo" not in sys.modules:
             return body(*args, **kwargs)
-        del body.__dynamo_disable  # where torch looks for what to call; it now makes its own
+        # Where torch looks for what to call; it now makes its own. Another thread may have been here before.
+        vars(body).pop("__dynamo_disable", None)
         return left_alone(*args, **kwargs)
 
     body.__dynamo_disable = call

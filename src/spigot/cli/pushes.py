@@ -82,12 +82,10 @@ def pushes(
         given = dev_sentences(parser, parser.config.data_of(parser.config.end), run)
     else:
         given = read_answers(file, format, enhanced=graph, skip_bad=skipped if skip_bad else None)
-    annotation = parser.end.annotation
-    given = [sentence for sentence in given if annotation.value(sentence) is not None][: sentences or None]
+    given = [sentence for sentence in given if _teaches(parser, sentence)][: sentences or None]
     if not given:
-        raise ValueError(
-            f"{file or run} has no sentence with a {annotation.noun}, which {parser.config.end} learns from."
-        )
+        noun = parser.end.annotation.noun
+        raise ValueError(f"{file or run} has no sentence with a {noun} that {parser.config.end} could learn from.")
     with use_threads(threads):
         found = _watched(parser, given, watched)
     if as_json:
@@ -96,6 +94,12 @@ def pushes(
         for wire in dict.fromkeys(wire for told in found.values() for wire in told):
             _print(wire, {name: told[wire] for name, told in found.items() if wire in told}, len(given))
     skipped.report()
+
+
+def _teaches(parser: "Parser", sentence: Sentence) -> bool:
+    """Whether the last stage could learn from a sentence, and knows what it says."""
+    end = parser.end
+    return end.usable(sentence) and end.name in parser.encoded(sentence, {end.name: end.annotation}).gold
 
 
 def _settings(text: str) -> "EstimatorSettings":

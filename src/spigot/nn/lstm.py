@@ -29,7 +29,7 @@ def kernels_read(inputs: Tensor) -> bool:
 def read_both_ways(
     right: nn.LSTM, left: nn.LSTM, inputs: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]
 ) -> Float[Tensor, "batch n 2*units"]:
-    """The states of two LSTMs side by side, zeros behind the end of a sentence.
+    """The states of two LSTMs side by side, zeros behind the end of a sentence. They can be differentiated once.
 
     Args:
         right: Reads from left to right.
@@ -42,7 +42,7 @@ def read_both_ways(
     for layer in range(right.num_layers):
         gates = [_from_inputs(lstm, layer, side) for lstm, side in zip((right, left), sides, strict=True)]
         weights = [getattr(lstm, f"weight_hh_l{layer}") for lstm in (right, left)]
-        states, _, _ = _recur(*gates, *weights, lengths)
+        states, _, _ = _recur(*gates, *weights, lengths.long())
         sides = states.chunk(2, -1)
     return states
 

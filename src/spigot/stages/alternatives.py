@@ -47,7 +47,8 @@ class ArcScore:
 
     Attributes:
         arc: The arc; a top is an arc of predicate 0 with the role TOP.
-        score: The scores of the arc and of its role, added up.
+        score: The scores of the arc and of its role, added up; or how likely it is, less the threshold, where marginals
+            decode.
         alternatives: The next best roles of these two words, each with the difference it makes to the score.
 
     Example:

@@ -37,16 +37,15 @@ class Scored:
     def worth(self, likely: Float[Tensor, "pairs l"], threshold: float) -> "Scored":
         """The same parts with scores that make the best graph the one whose labelled arcs are likely, one by one.
 
+        Roles that do not exist, which only constraints can bring back, are worth less than any other, by their scores.
+
         Args:
             likely: How likely each labelled arc is.
             threshold: How likely it must be to be worth something.
         """
-        return replace(
-            self,
-            predicates=torch.zeros_like(self.predicates),
-            arcs=torch.zeros_like(self.arcs),
-            labelled=likely - threshold,
-        )
+        worth = torch.where(self.possible, likely, self.labelled.softmax(-1) - 1) - threshold
+        nothing = torch.zeros_like(self.predicates), torch.zeros_like(self.arcs)
+        return replace(self, predicates=nothing[0], arcs=nothing[1], labelled=worth)
 
 
 def dense(values: Tensor, places: Int[Tensor, " pairs"], batch: int, size: int) -> Tensor:

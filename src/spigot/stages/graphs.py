@@ -118,7 +118,12 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
 
     @classmethod
     def refusal(cls, settings: GraphSettings, estimator: EstimatorSettings) -> str:
-        """Marginals are out of reach where roles are deterministic."""
+        """Marginals are out of reach where roles are deterministic, and there are no scores where marginals decode."""
+        if estimator.name == "attention" and settings.decoding == "marginals":
+            return (
+                "system = 'attention' reads marginals by itself, from scores; decoding = 'marginals' has none, so use "
+                "decoding = 'best'"
+            )
         if estimator.name == "attention" and settings.determinism and not settings.latent:
             return (
                 "system = 'attention' needs marginals, and no efficient algorithm gives those of semantic graphs with "
