@@ -157,7 +157,7 @@ class BiLSTM(ReadsWhole):
         lengths: Int[Tensor, " batch"],
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch n h"]:
-        """States of all positions; what stands behind a sentence's length does not reach the states before it."""
+        """States of all positions, zeros behind the end of a sentence; what stands there does not reach those before."""
         if seeds is None and self.reads_whole(inputs):
             place = torch.arange(inputs.shape[0] * inputs.shape[1]).view(inputs.shape[:2])
             return self.read(inputs.flatten(0, 1), place, lengths)
@@ -165,6 +165,7 @@ class BiLSTM(ReadsWhole):
         states = locked_dropout(states, seeds, self.dropout, stream=1)
         by_kernels = kernels_read(states)
         mirror = torch.empty(0) if by_kernels else _mirror(inputs, lengths)
+        behind = (torch.arange(inputs.shape[1], device=inputs.device).unsqueeze(-1) >= lengths).unsqueeze(-1)
         for k, (right, left) in enumerate(self._pairs()):
             if by_kernels:
                 states = read_both_ways(right, left, states.transpose(0, 1), lengths).transpose(0, 1)
@@ -172,7 +173,7 @@ class BiLSTM(ReadsWhole):
                 states = states.contiguous()
                 with _possible(states.device):
                     onwards, back = right(states)[0], left(_rearranged(states, mirror))[0]
-                states = torch.cat((onwards, _rearranged(back, mirror)), -1)
+                states = torch.cat((onwards, _rearranged(back, mirror)), -1).masked_fill(behind, 0)
             states = locked_dropout(states, seeds, self.dropout, stream=2 + k)
         return states.transpose(0, 1)
 
