@@ -157,7 +157,7 @@ class BiLSTM(ReadsWhole):
         lengths: Int[Tensor, " batch"],
         seeds: Int[Tensor, " batch"] | None = None,
     ) -> Float[Tensor, "batch n h"]:
-        """States of all positions, zeros behind the end of a sentence; what stands there does not reach those before."""
+        """States of all positions; behind the end of a sentence zeros, and what stood there reaches none before it."""
         if seeds is None and self.reads_whole(inputs):
             place = torch.arange(inputs.shape[0] * inputs.shape[1]).view(inputs.shape[:2])
             return self.read(inputs.flatten(0, 1), place, lengths)
