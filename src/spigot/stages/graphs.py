@@ -121,7 +121,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         """Marginals are out of reach where roles are deterministic, and there are no scores where marginals decode."""
         if estimator.name == "attention" and settings.decoding == "marginals":
             return (
-                "system = 'attention' reads marginals by itself, from scores; decoding = 'marginals' has none, so use "
+                "system = 'attention' needs marginals of scores, which decoding = 'marginals' leaves none of; use "
                 "decoding = 'best'"
             )
         if estimator.name == "attention" and settings.determinism and not settings.latent:
