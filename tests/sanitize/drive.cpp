@@ -64,7 +64,7 @@ struct Case {
         const ArcBatch<T> arcs{scores.data(), exists.data(), batch, n};
         auto z = room(size), sums = room(batch), many = room(size * samples);
         std::vector<double> gap(batch);
-        auto emit = [](void*, int64_t, int, const double*, const int32_t*) {};
+        auto emit = [](void*, int64_t, int, int, const double*, const int32_t*) {};
         for (int kind = 0; kind < 4; ++kind) {
             const TreeKind tree{(kind & 1) != 0, (kind & 2) != 0};
             { FaultBox faults; of.argmax(arcs, tree, z.data(), threads, faults); }
@@ -189,7 +189,24 @@ struct Case {
         { FaultBox faults; of.hessian(s, e, grad.data(), rows, width, least, most, z.data(), threads, faults); }
         { FaultBox faults; of.sample(s, e, some.data(), draws, rows, width, least, most, many.data(), threads, faults); }
     }
+    void recurrences() {
+        const int64_t batch = pick(1, 7), n = pick(1, 9), units = pick(1, 21), places = batch * n;
+        const auto one = [&](int64_t count) { return Case<float>{dice, threads}.values(count); };
+        std::vector<int64_t> lengths(batch);
+        for (int64_t& length : lengths) length = pick(0, n);
+        const auto right = one(places * 4 * units), left = one(places * 4 * units), wanted = one(places * 2 * units);
+        const auto on = one(4 * units * units), back = one(4 * units * units);
+        std::vector<float> states(places * 2 * units), opened[2], cells[2], gates[2];
+        RecurrentBatch given{lengths.data(), batch, n, units, {right.data(), left.data()}, {on.data(), back.data()}, states.data(), {}, {}, wanted.data(), {}};
+        for (int way = 0; way < 2; ++way) {
+            opened[way].resize(places * 4 * units), cells[way].resize(places * units), gates[way].resize(places * 4 * units);
+            given.opened[way] = opened[way].data(), given.cells[way] = cells[way].data(), given.wanted_gates[way] = gates[way].data();
+        }
+        kernels().encoders.recur(given, threads);
+        kernels().encoders.recur_back(given, threads);
+    }
     void all() {
+        recurrences();
         trees();
         graphs();
         blocks();
