@@ -13,13 +13,15 @@ namespace SPIGOT_ARCH {
 
 constexpr int64_t dependent_block = 16;
 
-// The heads of a sentence as whole numbers, in panels of at most `panel_vectors` vectors of columns.
+// Heads as whole numbers, in panels of at most `panel_vectors` vectors of columns.
 struct HeadPanels {
     int64_t pairs, vectors;  // vectors of heads
     int16_t* weight;         // panel after panel: (pairs, columns, 2)
     float* worth;            // of each head, zeros behind the last
 
-    HeadPanels(const float* heads, int64_t count, int64_t width, Scratch& scratch)
+    // `head(i)` is where the numbers of the i-th of them begin.
+    template <class Head>
+    HeadPanels(Head&& head, int64_t count, int64_t width, Scratch& scratch)
         : pairs((width + 1) / 2), vectors((count + unit_lanes - 1) / unit_lanes) {
         const int64_t padded = vectors * unit_lanes;
         weight = scratch.take<int16_t>(padded * 2 * pairs);
@@ -28,7 +30,7 @@ struct HeadPanels {
         std::fill_n(worth, padded, 0.0f);
         int16_t* row = scratch.take<int16_t>(2 * pairs + 2 * unit_lanes);
         for (int64_t i = 0; i < count; ++i) {
-            worth[i] = quantise(heads + i * width, width, 2 * pairs, row);
+            worth[i] = quantise(head(i), width, 2 * pairs, row);
             const int64_t panel = i / panel_columns, column = i % panel_columns;
             int16_t* to = weight + panel * panel_columns * 2 * pairs;
             const int64_t columns = columns_of(panel);
@@ -49,13 +51,10 @@ struct LabelRows {
     int64_t labels, pairs;
 };
 
-// The best label of one dependent for the heads of a panel of `Vectors` vectors; of equals the first.
-template <int Vectors>
-inline void best_of_panel(const LabelRows& given, const int16_t* panel, const float* worth, float* best, int32_t* which) {
+// Calls put(label, v, scores) for every label of one dependent and every vector v of the heads of a panel.
+template <int Vectors, class Put>
+inline void score_panel(const LabelRows& given, const int16_t* panel, const float* worth, Put&& put) {
     constexpr int rows_here = Vectors == 1 ? 8 : Vectors == 2 ? 4 : 2;  // enough sums at a time to hide how long one takes
-    Lanes<float> most[Vectors];
-    Sums place[Vectors];
-    for (int v = 0; v < Vectors; ++v) most[v] = spread(minus_infinity<float>), place[v] = Sums{} - 1;
     auto some = [&](auto n, int64_t label) {
         constexpr int Rows = decltype(n)::value;
         const int16_t* rows[Rows];
@@ -63,17 +62,85 @@ inline void best_of_panel(const LabelRows& given, const int16_t* panel, const fl
         Sums sums[Rows][Vectors];
         multiply<Rows, Vectors>(rows, panel, given.pairs, sums);
         for (int r = 0; r < Rows; ++r)
-            for (int v = 0; v < Vectors; ++v) {
-                const Lanes<float> score =
-                    floats(sums[r][v]) * (load(worth + v * unit_lanes) * given.worth[label + r]) + given.alone[label + r];
-                const Sums better = (Sums)(score > most[v]);
-                most[v] = better ? score : most[v];
-                place[v] = better ? Sums{} + int32_t(label + r) : place[v];
-            }
+            for (int v = 0; v < Vectors; ++v)
+                put(label + r, v,
+                    floats(sums[r][v]) * (load(worth + v * unit_lanes) * given.worth[label + r]) + given.alone[label + r]);
     };
     int64_t label = 0;
     for (; label + rows_here <= given.labels; label += rows_here) some(std::integral_constant<int, rows_here>(), label);
     for (; label < given.labels; ++label) some(std::integral_constant<int, 1>(), label);
+}
+
+// Calls body(vectors, panel, first) for each panel of heads: how many vectors it has, as a constant, and its first column.
+template <class Body>
+inline void for_each_panel(const HeadPanels& heads, Body&& body) {
+    for (int64_t p = 0; p < heads.panels(); ++p) {
+        const int64_t first = p * panel_columns;
+        switch (heads.vectors_of(p)) {
+            case 1: body(std::integral_constant<int, 1>(), heads.panel(p), first); break;
+            case 2: body(std::integral_constant<int, 2>(), heads.panel(p), first); break;
+            case 3: body(std::integral_constant<int, 3>(), heads.panel(p), first); break;
+            default: body(std::integral_constant<int, 4>(), heads.panel(p), first); break;
+        }
+    }
+}
+
+// What dependents make of heads, some dependents at a time.
+class Turned {
+public:
+    Turned(const Panels& turning, int64_t width, int64_t labels, Scratch& scratch)
+        : turning_(turning), width_(width), labels_(labels), columns_(turning.count * panel_columns) {
+        x_ = scratch.take<int16_t>(dependent_block * 2 * turning.pairs + 2 * unit_lanes);
+        worth_ = scratch.take<float>(dependent_block);
+        turned_ = scratch.take<float>(dependent_block * columns_);
+        rows_ = scratch.take<int16_t>(labels * 2 * turning.pairs + 2 * unit_lanes);
+        row_worth_ = scratch.take<float>(labels);
+        alone_ = scratch.take<float>(labels);
+    }
+    // Calls body(r, rows) for each of `count` dependents; `dependent(r)` is where the numbers of the r-th begin.
+    template <class Dependent, class Body>
+    void each(int64_t count, Dependent&& dependent, Body&& body) {
+        const int64_t padded = 2 * turning_.pairs;
+        for (int64_t first = 0; first < count; first += dependent_block) {
+            const int64_t here = std::min(dependent_block, count - first);
+            for (int64_t r = 0; r < here; ++r) worth_[r] = quantise(dependent(first + r), width_, padded, x_ + r * padded);
+            times_panels(turning_, x_, worth_, here, [&](int64_t row, int64_t column, Lanes<float> sum) {
+                store(turned_ + row * columns_ + column, sum);
+            });
+            for (int64_t r = 0; r < here; ++r) {
+                for (int64_t l = 0; l < labels_; ++l) {
+                    const float* from = turned_ + r * columns_ + l * (width_ + 1);
+                    row_worth_[l] = quantise(from, width_, padded, rows_ + l * padded);
+                    alone_[l] = from[width_];
+                }
+                body(first + r, LabelRows{rows_, row_worth_, alone_, labels_, turning_.pairs});
+            }
+        }
+    }
+
+private:
+    const Panels turning_;
+    const int64_t width_, labels_, columns_;
+    int16_t *x_, *rows_;
+    float *worth_, *turned_, *row_worth_, *alone_;
+};
+
+// The matrix that makes of a dependent, for each label, what a head is multiplied with, and what is added.
+inline Panels turning_panels(const int16_t* weight, const float* scale, const float* bias, int64_t width, int64_t labels) {
+    return {weight, scale, bias, (labels * (width + 1) + panel_columns - 1) / panel_columns, (width + 1) / 2};
+}
+
+// The best label of one dependent for the heads of a panel of `Vectors` vectors; of equals the first.
+template <int Vectors>
+inline void best_of_panel(const LabelRows& given, const int16_t* panel, const float* worth, float* best, int32_t* which) {
+    Lanes<float> most[Vectors];
+    Sums place[Vectors];
+    for (int v = 0; v < Vectors; ++v) most[v] = spread(minus_infinity<float>), place[v] = Sums{} - 1;
+    score_panel<Vectors>(given, panel, worth, [&](int64_t label, int v, Lanes<float> score) {
+        const Sums better = (Sums)(score > most[v]);
+        most[v] = better ? score : most[v];
+        place[v] = better ? Sums{} + int32_t(label) : place[v];
+    });
     for (int v = 0; v < Vectors; ++v) {
         store(best + v * unit_lanes, most[v]);
         std::memcpy(which + v * unit_lanes, &place[v], sizeof place[v]);
@@ -82,51 +149,26 @@ inline void best_of_panel(const LabelRows& given, const int16_t* panel, const fl
 
 inline void best_of_sentence(const BestProducts& given, int64_t sentence) {
     Scratch scratch;
-    const int64_t n = given.n, width = given.width, labels = given.labels, wide = width + 1;
-    const int64_t count = given.lengths[sentence], pairs = (width + 1) / 2;
+    const int64_t n = given.n, width = given.width, count = given.lengths[sentence];
     float* best = given.best + sentence * n * n;
     int32_t* which = given.which + sentence * n * n;
     std::fill_n(best, n * n, minus_infinity<float>);
     std::fill_n(which, n * n, int32_t(-1));
-    const HeadPanels heads(given.heads + sentence * n * width, count, width, scratch);
-    const int64_t columns = (labels * wide + panel_columns - 1) / panel_columns * panel_columns;
-    const Panels turning{given.weight, given.scale, given.bias, columns / panel_columns, pairs};
-    int16_t* x = scratch.take<int16_t>(dependent_block * 2 * pairs + 2 * unit_lanes);
-    float* worth = scratch.take<float>(dependent_block);
-    float* turned = scratch.take<float>(dependent_block * columns);
-    int16_t* rows = scratch.take<int16_t>(labels * 2 * pairs + 2 * unit_lanes);
-    float* row_worth = scratch.take<float>(labels);
-    float* alone = scratch.take<float>(labels);
+    const HeadPanels heads([&](int64_t i) { return given.heads + (sentence * n + i) * width; }, count, width, scratch);
+    Turned turned(turning_panels(given.weight, given.scale, given.bias, width, given.labels), width, given.labels, scratch);
     float* most = scratch.take<float>(heads.vectors * unit_lanes);
     int32_t* place = scratch.take<int32_t>(heads.vectors * unit_lanes);
-    for (int64_t first = 1; first < count; first += dependent_block) {  // the root depends on nothing
-        const int64_t here = std::min(dependent_block, count - first);
-        for (int64_t r = 0; r < here; ++r)
-            worth[r] = quantise(given.dependents + (sentence * n + first + r) * width, width, 2 * pairs, x + r * 2 * pairs);
-        times_panels(turning, x, worth, here,
-                     [&](int64_t row, int64_t column, Lanes<float> sum) { store(turned + row * columns + column, sum); });
-        for (int64_t r = 0; r < here; ++r) {
-            for (int64_t l = 0; l < labels; ++l) {
-                const float* from = turned + r * columns + l * wide;
-                row_worth[l] = quantise(from, width, 2 * pairs, rows + l * 2 * pairs);
-                alone[l] = from[width];
-            }
-            const LabelRows made{rows, row_worth, alone, labels, pairs};
-            for (int64_t p = 0; p < heads.panels(); ++p) {
-                const int64_t at = p * panel_columns;
-                switch (heads.vectors_of(p)) {
-                    case 1: best_of_panel<1>(made, heads.panel(p), heads.worth + at, most + at, place + at); break;
-                    case 2: best_of_panel<2>(made, heads.panel(p), heads.worth + at, most + at, place + at); break;
-                    case 3: best_of_panel<3>(made, heads.panel(p), heads.worth + at, most + at, place + at); break;
-                    default: best_of_panel<4>(made, heads.panel(p), heads.worth + at, most + at, place + at); break;
-                }
-            }
-            for (int64_t i = 0; i < count; ++i) {
-                best[i * n + first + r] = most[i];
-                which[i * n + first + r] = place[i];
-            }
+    // The root depends on nothing.
+    turned.each(count - 1, [&](int64_t r) { return given.dependents + (sentence * n + 1 + r) * width; },
+                [&](int64_t r, const LabelRows& rows) {
+        for_each_panel(heads, [&](auto vectors, const int16_t* panel, int64_t at) {
+            best_of_panel<decltype(vectors)::value>(rows, panel, heads.worth + at, most + at, place + at);
+        });
+        for (int64_t i = 0; i < count; ++i) {
+            best[i * n + 1 + r] = most[i];
+            which[i * n + 1 + r] = place[i];
         }
-    }
+    });
 }
 
 inline void best_products(const BestProducts& given, int threads) {

@@ -97,6 +97,32 @@ void bind_encoders(nb::module_& m) {
         nb::gil_scoped_release release;
         k.best_products(products, threads);
     });
+    m.def("likely_graphs", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, In<int16_t> weight,
+                                In<float> scale, In<float> bias, In<float> predicates, In<float> arcs, In<int64_t> tags,
+                                In<int64_t> possible, In<int64_t> reach, In<bool> deterministic, float threshold,
+                                Out<int32_t> roles, int threads) {
+        LikelyGraphs graphs;
+        graphs.heads = heads.data();
+        graphs.dependents = dependents.data();
+        graphs.lengths = lengths.data();
+        graphs.batch = static_cast<int64_t>(heads.shape(0));
+        graphs.n = static_cast<int64_t>(heads.shape(1));
+        graphs.width = static_cast<int64_t>(heads.shape(2));
+        graphs.labels = static_cast<int64_t>(deterministic.shape(0));
+        graphs.weight = weight.data();
+        graphs.scale = scale.data();
+        graphs.bias = bias.data();
+        graphs.predicates = predicates.data();
+        graphs.arcs = arcs.data();
+        graphs.tags = tags.data();
+        graphs.possible = possible.data();
+        graphs.reach = reach.data();
+        graphs.tag_count = static_cast<int64_t>(possible.shape(0));
+        graphs.deterministic = bytes(deterministic);
+        graphs.threshold = threshold;
+        graphs.roles = roles.data();
+        return run([&](FaultBox& faults) { k.likely_graphs(graphs, threads, faults); });
+    });
     m.def("tanh_all", [&k](Out<float> values, int threads) {
         nb::gil_scoped_release release;
         k.tanh_all(values.data(), static_cast<int64_t>(values.size()), threads);

@@ -228,10 +228,34 @@ struct BestProducts {
     int32_t* which;
 };
 
+// The same sides of words and the same matrix for roles, at most 64 of them; scores of predicates (batch, n) and of arcs
+// (batch, n, n); and which roles words may have by their tags (batch, n): bits of (tags, tags), and how far apart such words
+// may be, (2, tags, tags), dependents to the left first. Made are the roles of the arcs of the graphs whose labelled arcs are
+// likely, each less the threshold: (batch, n, n), -1 where there is no arc.
+struct LikelyGraphs {
+    const float* heads;
+    const float* dependents;
+    const int64_t* lengths;
+    int64_t batch, n, width, labels;
+    const int16_t* weight;
+    const float* scale;
+    const float* bias;
+    const float* predicates;
+    const float* arcs;
+    const int64_t* tags;
+    const int64_t* possible;
+    const int64_t* reach;
+    int64_t tag_count;
+    const uint8_t* deterministic;
+    float threshold;
+    int32_t* roles;
+};
+
 // Networks that only read, and what LSTMs need to learn.
 struct EncoderKernels {
     int lanes;
     void (*best_products)(const BestProducts&, int threads);
+    void (*likely_graphs)(const LikelyGraphs&, int threads, FaultBox&);
     void (*whole_product)(const WholeProduct&, int threads);
     void (*lstm_layer)(const LstmBatch&, int threads);
     void (*tanh_all)(float* values, int64_t count, int threads);

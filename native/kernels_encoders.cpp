@@ -1,6 +1,7 @@
 // Encoders, for one instruction set.
 #include "best_products.hpp"
 #include "kernels.hpp"
+#include "likely_graphs.hpp"
 #include "lstm.hpp"
 #include "recurrence.hpp"
 
@@ -8,7 +9,9 @@ namespace spigot {
 namespace SPIGOT_ARCH {
 
 extern const EncoderKernels encoder_kernels;
-const EncoderKernels encoder_kernels = {unit_lanes, best_products, whole_product, lstm_layer, tanh_all, recur, recur_back};
+const EncoderKernels encoder_kernels = {
+    unit_lanes, best_products, likely_graphs, whole_product, lstm_layer, tanh_all, recur, recur_back,
+};
 
 }  // namespace SPIGOT_ARCH
 }  // namespace spigot

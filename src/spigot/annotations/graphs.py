@@ -128,14 +128,36 @@ class Graphs(AbstractAnnotation):
         on, arcs, labelled = SemanticGraphs(len(self.roles)).unpack(z)
         predicates, found = on.tolist(), arcs.nonzero()
         roles = labelled[found.unbind(-1)].argmax(-1) if len(found) else found[:, 0]
-        lists: list[list[Arc]] = [[] for _ in lengths]
-        tops: list[list[int]] = [[] for _ in lengths]
-        for (k, head, argument), role in zip(found.tolist(), roles.tolist(), strict=True):
+        marked = [[i for i in range(1, n + 1) if predicates[k][i]] for k, n in enumerate(lengths)]
+        return self.graphs_of(found.tolist(), roles.tolist(), len(lengths), marked)
+
+    def graphs_of(
+        self,
+        places: Iterable[Sequence[int]],
+        roles: Iterable[int],
+        count: int,
+        predicates: Sequence[Iterable[int]] | None = None,
+    ) -> list[Graph]:
+        """Graphs from a list of the arcs of several sentences.
+
+        Args:
+            places: Sentence, predicate and argument of each arc; the root's arguments are tops.
+            roles: The role of each.
+            count: How many sentences there are.
+            predicates: The predicates of each sentence, where some may have no arc.
+
+        Example:
+            >>> Graphs("graph", ("TOP", "ARG1")).graphs_of([(0, 0, 2), (0, 2, 1)], [0, 1], 1)[0].tops
+            (2,)
+        """
+        lists: list[list[Arc]] = [[] for _ in range(count)]
+        tops: list[list[int]] = [[] for _ in range(count)]
+        for (k, head, argument), role in zip(places, roles, strict=True):
             if head == 0:
                 tops[k].append(argument)
             else:
                 lists[k].append(Arc(head, argument, self.roles[role]))
-        marked = ([i for i in range(1, n + 1) if predicates[k][i]] for k, n in enumerate(lengths))
+        marked = predicates or [()] * count
         return [Graph.of(*parts) for parts in zip(lists, tops, marked, strict=True)]
 
     def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> GraphScores:

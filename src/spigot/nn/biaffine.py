@@ -1,6 +1,7 @@
 """Scores of pairs of words as products of what each is as a head and as a dependent."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -13,6 +14,20 @@ from spigot.nn.whole import Linear, ReadsWhole, Remembered, WholeWeights, whole_
 
 HEAD_STREAM, DEPENDENT_STREAM = 66, 67
 """Of the random numbers of a sentence, those that decide about the two sides of a scorer."""
+
+
+class WholeSides(NamedTuple):
+    """What a scorer of pairs multiplies, in whole numbers.
+
+    Attributes:
+        heads: What each word is as a head; at most `WIDEST` units.
+        dependents: The same as a dependent.
+        turning: What makes of a dependent, for each label, what a head is multiplied with, and what is added.
+    """
+
+    heads: Float[Tensor, "batch n h"]
+    dependents: Float[Tensor, "batch n h"]
+    turning: WholeWeights
 
 
 class Biaffine(ReadsWhole):
@@ -74,10 +89,15 @@ class Biaffine(ReadsWhole):
         Returns:
             Both; or `None` where it is not for whole numbers.
         """
+        sides = self.sides_in_whole(states)
+        return None if sides is None else best_products(*sides[:2], lengths, sides.turning, self.weight.shape[1])
+
+    def sides_in_whole(self, states: Float[Tensor, "batch n d"]) -> WholeSides | None:
+        """What is to be multiplied, for kernels that do it in whole numbers; `None` where it is not for those."""
         if not self.reads_whole(states) or self.head.out_features > WIDEST:
             return None
         heads, dependents = (self._side(side, states, None, 0) for side in (self.head, self.dependent))
-        return best_products(heads, dependents, lengths, self._turning(), self.weight.shape[1])
+        return WholeSides(heads, dependents, self._turning())
 
     def at(
         self,

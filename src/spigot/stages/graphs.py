@@ -17,6 +17,7 @@ from spigot.nn.biaffine import Biaffine
 from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
+from spigot.stages.graph_decision import MOST_ROLES, GraphDecision, RoleRules, likely_roles
 from spigot.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
 from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, graph_marginals, rows_of
 from spigot.stages.pruning import ArcPruner, Pruning, SeenArcs
@@ -140,6 +141,22 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         if self.settings.decoding == "marginals":
             scored = scored.worth(graph_marginals(scored), self.settings.threshold)
         return self.parts(batch, scored)
+
+    def decided(self, batch: Batch, read: Sequence[Parts] = ()) -> GraphDecision | None:
+        """The graphs whose labelled arcs are likely, in whole numbers."""
+        if self.settings.decoding != "marginals" or self.pruner is not None or self.structure.labels > MOST_ROLES:
+            return None
+        if not isinstance(self.labels, Biaffine) or not isinstance(self.pairs, Biaffine):
+            return None
+        states = self.states(batch, read, noisy=False)
+        sides = self.labels.sides_in_whole(states)
+        if sides is None:
+            return None
+        single = torch.zeros(self.structure.labels, dtype=torch.bool)
+        single[list(self.structure.deterministic)] = True
+        rules = RoleRules(self.seen.role_bits, self.seen.reach, single, self.settings.threshold)
+        scores = self.predicates(states), self.pairs(states).squeeze(-1)
+        return GraphDecision(self.annotation, likely_roles(sides, batch.lengths, batch.tags[:, :-1], *scores, rules))
 
     def decisive(self, evidence: Evidence, limits: GraphLimits | None) -> Evidence:
         """Forced arcs get scores such that the best graph has them."""

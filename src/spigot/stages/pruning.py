@@ -16,6 +16,7 @@ from spigot.data.vocab import Vocab
 from spigot.encoders import AnyEncoder, BiLSTMSettings, make_encoder
 from spigot.nn.encoder import ROOT
 from spigot.nn.scorers import PairScorer, WordScorer
+from spigot.nn.whole import Remembered
 from spigot.types import Values as Losses
 from spigot.values import Count, Optimiser, Positive, Values
 
@@ -63,6 +64,13 @@ class SeenArcs(nn.Module):
         self.settings = settings
         self.register_buffer("roles", _tops_only(torch.ones(tags, tags, roles, dtype=torch.bool)))
         self.register_buffer("reach", torch.full((2, tags, tags), 2**30))
+        self._bits = Remembered[Tensor]()
+
+    @property
+    def role_bits(self) -> Int[Tensor, "tags tags"]:
+        """The roles that words of two tags may have, as bits of one number: at most 64 roles."""
+        place = torch.arange(self.roles.shape[-1], device=self.roles.device)
+        return self._bits.of([self.roles], lambda: (self.roles.long() << place).sum(-1))
 
     def learn(self, stage: str, sentences: Sequence[Encoded]) -> None:
         """Fill the tables from the training sentences that have graphs for a stage."""
