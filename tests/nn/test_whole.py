@@ -88,3 +88,13 @@ def test_what_was_made_of_parameters_is_made_anew_when_they_change() -> None:
     with settled():  # another block, which has not been looked at
         assert total() == 6
     assert total() == 6
+
+
+@pytest.mark.parametrize("odd", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_refused(odd: float) -> None:
+    layer = Linear(4, 3)
+    layer.precision = "int16"
+    with torch.no_grad():
+        layer.weight[1, 2] = odd
+        with pytest.raises(ValueError, match="not numbers"):
+            layer(torch.randn(2, 4))

@@ -205,8 +205,35 @@ struct Case {
         kernels().encoders.recur(given, threads);
         kernels().encoders.recur_back(given, threads);
     }
+    // Products in whole numbers: of sides of words, for the best label of each pair and for likely graphs.
+    void products() {
+        const int64_t batch = pick(1, 4), n = pick(1, 21), width = pick(1, 33), labels = pick(1, chance() < 0.2 ? 64 : 9), tags = pick(1, 5);
+        const int64_t columns = 4 * kernels().encoders.lanes, padded = (labels * (width + 1) + columns - 1) / columns * columns;
+        const auto one = [&](int64_t count) { return Case<float>{dice, threads}.values(count); };
+        const auto heads = one(batch * n * width), dependents = one(batch * n * width), scale = one(padded), bias = one(padded);
+        const auto predicates = one(batch * n), arcs = one(batch * n * n);
+        std::vector<int16_t> weight(padded * 2 * ((width + 1) / 2));
+        for (int16_t& value : weight) value = static_cast<int16_t>(pick(-500, 500));
+        std::vector<int64_t> lengths(batch), tag(batch * n), reach(2 * tags * tags);
+        const auto possible = seeds(tags * tags);
+        for (int64_t& length : lengths) length = pick(1, n);
+        for (int64_t& value : tag) value = pick(0, tags - 1);
+        for (int64_t& value : reach) value = pick(0, n);
+        const auto single = mask(labels);
+        std::vector<int64_t> bits(possible);
+        for (int64_t& value : bits) value &= labels == 64 ? -1 : (int64_t(1) << labels) - 1;
+        std::vector<float> best(batch * n * n);
+        std::vector<int32_t> which(batch * n * n);
+        const BestProducts pairs{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(), best.data(), which.data()};
+        kernels().encoders.best_products(pairs, threads);
+        const LikelyGraphs likely{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(),
+                                  predicates.data(), arcs.data(), tag.data(), bits.data(), reach.data(), tags, single.data(), 0.1f, which.data()};
+        FaultBox faults;
+        kernels().encoders.likely_graphs(likely, threads, faults);
+    }
     void all() {
         recurrences();
+        products();
         trees();
         graphs();
         blocks();

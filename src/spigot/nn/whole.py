@@ -63,8 +63,13 @@ def rounded(weight: Float[Tensor, "outputs inputs"]) -> Rounded:
 
     Args:
         weight: The weights, a row for each output.
+
+    Raises:
+        ValueError: If some are not numbers: rounded, they would be numbers again, and nobody would know.
     """
     exact = weight.detach().double()
+    if not exact.isfinite().all():
+        raise ValueError("A layer has weights that are not numbers, and cannot be read in whole ones; restore them.")
     most = exact.abs().amax(-1, keepdim=True).clamp(min=1e-30)
     # Rounding adds at most a half to each number of a row.
     room = (_LARGEST_SUM / LARGEST - exact.shape[-1]) / exact.abs().sum(-1, keepdim=True).clamp(min=1e-30)
