@@ -144,6 +144,11 @@ def test_latent_stages_are_trained_by_those_behind_them() -> None:
     assert [(phase.name, phase.tasks) for phase in both] == [("latent", ("mood",))]
 
 
+def test_a_stage_with_another_beside_it_is_not_latent() -> None:
+    stages = {"tags": {"annotation": "tags", "data": "trees", "beside": "syntax"}, "syntax": {"annotation": "trees"}}
+    assert [(phase.name, phase.tasks) for phase in plan(make_config({"stages": stages}))] == [("syntax", ("syntax",))]
+
+
 @pytest.mark.parametrize("annotation", ["trees", "graphs", "label", "tags"])
 def test_one_stage_has_one_phase(annotation: str) -> None:
     settings = {"annotation": annotation, **({"pruning": {"learned": False}} if annotation == "graphs" else {})}

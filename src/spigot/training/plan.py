@@ -51,8 +51,8 @@ def phases(config: Config) -> list[Phase]:
     if settings.pretrain:
         plan += [_alone(config, name) for name in begun if name in read]
         plan += [phase for name in config.supervised for phase in _folds(config, name)]
-    joint = len(config.trained) > 1
-    name = config.end if not joint else LATENT if len(together) == 1 else JOINT
+    latent = any(config.stages[name].latent for name in config.trained)
+    name = JOINT if len(together) > 1 else LATENT if latent else config.end
     return [*plan, Phase(name, together, settings.epochs, config.end)]
 
 
