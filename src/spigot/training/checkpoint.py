@@ -11,7 +11,7 @@ import tomli_w
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from spigot.annotations import ANNOTATIONS
@@ -74,9 +74,15 @@ class _Undrawn(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if func in (Tensor.normal_, Tensor.uniform_):
-            return args[0]
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func in _DRAWING:  # those of torch.nn.init hand over what they fill by its name
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.linalg.qr:  # what makes drawn numbers orthogonal
+            return args[0], args[0][: args[0].shape[-1]]
+        return func(*args, **kwargs)
+
+
+_DRAWING = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 
 
 def open_run(run: str | os.PathLike[str]) -> Parser:
