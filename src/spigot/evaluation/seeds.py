@@ -27,8 +27,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from spigot.evaluation.counts import Counts, Measure, ratio
 from spigot.evaluation.significance import check_resampling, check_same_sentences, middle, resamples
@@ -362,7 +362,7 @@ def _seed_part(
     if seeds < 2:
         return np.zeros(samples)
     shares = (np.random.default_rng(start).permutation(samples) + 0.5) / samples
-    return spread * np.sqrt(1 / seeds + among) * stdtrit(seeds - 1, shares)
+    return spread * np.sqrt(1 / seeds + among) * scipy.special.stdtrit(seeds - 1, shares)
 
 
 def _seed_parts(one: Drawn, other: Drawn, seed: int) -> NDArray[np.float64]:
