@@ -121,7 +121,8 @@ void bind_encoders(nb::module_& m) {
         graphs.deterministic = bytes(deterministic);
         graphs.threshold = threshold;
         graphs.roles = roles.data();
-        return run([&](FaultBox& faults) { k.likely_graphs(graphs, threads, faults); });
+        nb::gil_scoped_release release;
+        k.likely_graphs(graphs, threads);
     });
     m.def("tanh_all", [&k](Out<float> values, int threads) {
         nb::gil_scoped_release release;

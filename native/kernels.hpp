@@ -230,8 +230,8 @@ struct BestProducts {
 
 // The same sides of words and the same matrix for roles, at most 64 of them; scores of predicates (batch, n) and of arcs
 // (batch, n, n); and which roles words may have by their tags (batch, n): bits of (tags, tags), and how far apart such words
-// may be, (2, tags, tags), dependents to the left first. Made are the roles of the arcs of the graphs whose labelled arcs are
-// likely, each less the threshold: (batch, n, n), -1 where there is no arc.
+// may be, (2, tags, tags), dependents to the left first. Made are the roles of the best graphs where a labelled arc is worth how
+// likely it is, less the threshold: (batch, n, n), -1 where there is no arc.
 struct LikelyGraphs {
     const float* heads;
     const float* dependents;
@@ -255,7 +255,7 @@ struct LikelyGraphs {
 struct EncoderKernels {
     int lanes;
     void (*best_products)(const BestProducts&, int threads);
-    void (*likely_graphs)(const LikelyGraphs&, int threads, FaultBox&);
+    void (*likely_graphs)(const LikelyGraphs&, int threads);
     void (*whole_product)(const WholeProduct&, int threads);
     void (*lstm_layer)(const LstmBatch&, int threads);
     void (*tanh_all)(float* values, int64_t count, int threads);

@@ -49,7 +49,7 @@ struct PossibleRoles {
 // Log scores of the roles of one dependent for several heads, a row for each role; -inf for roles that cannot be.
 class RoleScores {
 public:
-    float *most, *sum;  // for each head the best of them, and the sum of all by how far they are below it
+    float *most, *sum;  // for each head the best of them, and the sum of exp(score - best) over all
     int32_t* best;      // which it is; -1 if there is none
 
     RoleScores(const HeadPanels& heads, int64_t labels, Scratch& scratch)
@@ -124,11 +124,10 @@ public:
         share_ = scratch.take<float>(pairs);
         best_ = scratch.take<int32_t>(pairs);
     }
-    void find(int32_t* roles, FaultBox& faults) {
+    void find(int32_t* roles) {
         if (!possible_.dependent_count) return;
         sum_out();
-        for (int64_t c = 0; c < possible_.head_count; ++c)
-            if (!choose(c, roles + possible_.heads[c] * given_.n, faults)) return;
+        for (int64_t c = 0; c < possible_.head_count; ++c) choose(c, roles + possible_.heads[c] * given_.n);
     }
 
 private:
@@ -155,38 +154,31 @@ private:
         });
     }
 
-    // The arcs of one head. False if something is no number.
-    bool choose(int64_t c, int32_t* roles, FaultBox& faults) {
-        const int64_t dependents = possible_.dependent_count, i = possible_.heads[c];
+    // The arcs of one head.
+    void choose(int64_t c, int32_t* roles) {
+        const int64_t dependents = possible_.dependent_count;
         const float* value = value_ + c * dependents;
         const int32_t* best = best_ + c * dependents;
-        double inside = given_.predicates[sentence_ * given_.n + i];
+        double inside = given_.predicates[sentence_ * given_.n + possible_.heads[c]];
         for (int64_t r = 0; r < dependents; ++r)
             if (best[r] >= 0 && !(value[r] < -40)) inside += softplus(value[r]);
-        if (inside != inside) {
-            faults.report(FAULT_NAN, sentence_, i, i);
-            return false;
-        }
         const double on = logistic(inside), threshold = given_.threshold;
-        if (!(on > threshold)) return true;
+        if (!(on > threshold)) return;
         Scratch scratch;
-        int64_t* likely = scratch.take<int64_t>(dependents);  // arcs of which some role may be worth something
+        int64_t* likely = scratch.take<int64_t>(dependents);  // arcs of which some role is worth something
         int64_t count = 0;
         uint64_t used = 0;
         bool clash = false;
         for (int64_t r = 0; r < dependents; ++r) {
             if (best[r] < 0) continue;
-            const double arc = on * logistic(value[r]);
-            if (!(arc > threshold)) continue;
+            if (!(on * logistic(value[r]) * share_[c * dependents + r] > threshold)) continue;
             likely[count++] = r;
-            if (!(arc * share_[c * dependents + r] > threshold)) continue;
             roles[possible_.dependents[r]] = best[r];
             const uint64_t bit = given_.deterministic[best[r]] ? uint64_t(1) << best[r] : 0;
             clash |= (used & bit) != 0;
             used |= bit;
         }
         if (clash) assign_roles(c, on, likely, count, roles, scratch);
-        return true;
     }
 
     // The same where a role that a head has once at most would come twice: by an assignment, from the scores of all roles
@@ -227,13 +219,13 @@ private:
     int32_t* best_;
 };
 
-inline void likely_graphs(const LikelyGraphs& given, int threads, FaultBox& faults) {
+inline void likely_graphs(const LikelyGraphs& given, int threads) {
     auto body = [&](int64_t sentence) {
         int32_t* roles = given.roles + sentence * given.n * given.n;
         std::fill_n(roles, given.n * given.n, int32_t(-1));
         if (given.lengths[sentence] < 2) return;
         Scratch scratch;
-        LikelyGraph(given, sentence, scratch).find(roles, faults);
+        LikelyGraph(given, sentence, scratch).find(roles);
     };
     parallel_for(given.batch, threads, body);
 }

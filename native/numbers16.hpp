@@ -53,7 +53,7 @@ inline Pairs spread_pair(const int16_t* from) {
 }
 
 // Sums of `Rows` rows with one panel of `Vectors` vectors of columns: for every pair of inputs, a pair of weights for
-// each column. Loops over sums are unrolled by order: a compiler that leaves one keeps all sums in memory, which for a
+// each column. Loops over sums are unrolled explicitly: a compiler that leaves one keeps all sums in memory, which for a
 // single row takes four times as long.
 template <int Rows, int Vectors>
 inline void multiply(const int16_t* const* rows, const int16_t* panel, int64_t pairs, Sums (&to)[Rows][Vectors]) {

@@ -98,3 +98,6 @@ def test_weights_that_are_no_numbers_are_refused(odd: float) -> None:
         layer.weight[1, 2] = odd
         with pytest.raises(ValueError, match="not numbers"):
             layer(torch.randn(2, 4))
+        layer.weight[1, 2], layer.bias[0] = 0, odd
+        with pytest.raises(ValueError, match="not numbers"):
+            layer(torch.randn(2, 4))

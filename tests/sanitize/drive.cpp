@@ -191,7 +191,8 @@ struct Case {
     }
     void recurrences() {
         const int64_t batch = pick(1, 7), n = pick(1, 9), units = pick(1, 21), places = batch * n;
-        const auto one = [&](int64_t count) { return Case<float>{dice, threads}.values(count); };
+        Case<float> other{std::mt19937_64(dice()), threads};
+        const auto one = [&](int64_t count) { return other.values(count); };
         std::vector<int64_t> lengths(batch);
         for (int64_t& length : lengths) length = pick(0, n);
         const auto right = one(places * 4 * units), left = one(places * 4 * units), wanted = one(places * 2 * units);
@@ -209,7 +210,8 @@ struct Case {
     void products() {
         const int64_t batch = pick(1, 4), n = pick(1, 21), width = pick(1, 33), labels = pick(1, chance() < 0.2 ? 64 : 9), tags = pick(1, 5);
         const int64_t columns = 4 * kernels().encoders.lanes, padded = (labels * (width + 1) + columns - 1) / columns * columns;
-        const auto one = [&](int64_t count) { return Case<float>{dice, threads}.values(count); };
+        Case<float> other{std::mt19937_64(dice()), threads};
+        const auto one = [&](int64_t count) { return other.values(count); };
         const auto heads = one(batch * n * width), dependents = one(batch * n * width), scale = one(padded), bias = one(padded);
         const auto predicates = one(batch * n), arcs = one(batch * n * n);
         std::vector<int16_t> weight(padded * 2 * ((width + 1) / 2));
@@ -221,15 +223,14 @@ struct Case {
         for (int64_t& value : reach) value = pick(0, n);
         const auto single = mask(labels);
         std::vector<int64_t> bits(possible);
-        for (int64_t& value : bits) value &= labels == 64 ? -1 : (int64_t(1) << labels) - 1;
+        for (int64_t& value : bits) value &= static_cast<int64_t>(~uint64_t(0) >> (64 - labels));
         std::vector<float> best(batch * n * n);
         std::vector<int32_t> which(batch * n * n);
         const BestProducts pairs{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(), best.data(), which.data()};
         kernels().encoders.best_products(pairs, threads);
         const LikelyGraphs likely{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(),
                                   predicates.data(), arcs.data(), tag.data(), bits.data(), reach.data(), tags, single.data(), 0.1f, which.data()};
-        FaultBox faults;
-        kernels().encoders.likely_graphs(likely, threads, faults);
+        kernels().encoders.likely_graphs(likely, threads);
     }
     void all() {
         recurrences();

@@ -10,6 +10,7 @@ import spigot
 from spigot import native
 from spigot.annotations.graphs import Graphs
 from spigot.models import Answer, Parser
+from spigot.nn.best_products import WIDEST
 from spigot.nn.biaffine import WholeSides
 from spigot.nn.whole import whole_weights
 from spigot.stages.graph_decision import GraphDecision, RoleRules, likely_roles
@@ -122,10 +123,26 @@ def test_it_depends_neither_on_threads_nor_on_the_batch() -> None:
     assert (roles[2, size:] == -1).all()
 
 
-def test_what_is_no_number_is_refused() -> None:
+@pytest.mark.parametrize("what", ["predicates", "arcs", "heads", "dependents"])
+def test_what_is_no_number_is_refused(what: str) -> None:
     case = Case(4, 8)
-    case.predicates[2, 3] = torch.nan
-    with pytest.raises(ValueError, match="NaN"):
+    numbers = {"predicates": case.predicates, "arcs": case.arcs, "heads": case.sides[0], "dependents": case.sides[1]}
+    numbers[what][2, 3] = torch.nan
+    with pytest.raises(ValueError, match="not numbers"):
+        case.found(case.rules((), 0.3))
+
+
+def test_what_is_not_there_is_refused() -> None:
+    case = Case(4, 8)
+    case.lengths[0] = 8
+    with pytest.raises(ValueError, match="lengths go from 0 to 8; they must be between 0 and 7"):
+        case.found(case.rules((), 0.3))
+    case = Case(4, 8)
+    case.tags[1, 1] = TAGS
+    with pytest.raises(ValueError, match="tags go from 0 to 5"):
+        case.found(case.rules((), 0.3))
+    case = Case(2, 4, width=WIDEST + 1)
+    with pytest.raises(ValueError, match=f"{WIDEST} are the most"):
         case.found(case.rules((), 0.3))
 
 
@@ -158,8 +175,16 @@ def test_a_stage_decides_without_scores_of_all_roles(determinism: bool) -> None:
     assert [parsed[k].graph for k in order] == [some["graph"] for some in decision.found(lengths)]
 
 
-def test_other_graphs_go_the_usual_way() -> None:
-    parser = system(semantics__scorer="biaffine", semantics__loss="log", semantics__pruning__learned=False)
+@pytest.mark.parametrize("other", ["best", "pruned", "many roles"])
+def test_other_graphs_go_the_usual_way(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if other == "many roles":
+        monkeypatch.setattr("spigot.stages.graphs.MOST_ROLES", 1)
+    parser = system(
+        semantics__scorer="biaffine",
+        semantics__loss="log",
+        semantics__decoding="best" if other == "best" else "marginals",
+        semantics__pruning__learned=other == "pruned",
+    )
     parser.model.compute_in("int16")
     ((_, batch),) = parser.batches([sentence.without_annotation() for sentence in sentences(3, seed=3)])
     assert isinstance(parser.model.decide(batch)["semantics"], Answer)

@@ -17,7 +17,7 @@ HEAD_STREAM, DEPENDENT_STREAM = 66, 67
 
 
 class WholeSides(NamedTuple):
-    """What a scorer of pairs multiplies, in whole numbers.
+    """What a scorer of pairs multiplies, for kernels that round it to whole numbers.
 
     Attributes:
         heads: What each word is as a head; at most `WIDEST` units.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from spigot import native
-from spigot.nn.whole import LARGEST, rounded
+from spigot.nn.whole import LARGEST, checked, rounded
 
 
 class LayerWeights(NamedTuple):
@@ -52,7 +52,7 @@ def layer_weights(forward: nn.LSTM, backward: nn.LSTM, layer: int = 0, lanes: in
     for lstm in (forward, backward):
         values = dict(lstm.named_parameters())
         inputs, states = (rounded(values[f"weight_{kind}_l{layer}"]) for kind in ("ih", "hh"))
-        bias = (values[f"bias_ih_l{layer}"] + values[f"bias_hh_l{layer}"]).detach()
+        bias = checked((values[f"bias_ih_l{layer}"] + values[f"bias_hh_l{layer}"]).detach())
         parts = (inputs.weight, inputs.scale, bias, states.weight, states.scale / LARGEST)
         found.append([_panels(part, lstm.hidden_size, lanes) if lanes else part for part in parts])
     return LayerWeights(*(torch.stack(both).contiguous() for both in zip(*found, strict=True)))

@@ -18,6 +18,8 @@ from spigot import native
 
 _Made = TypeVar("_Made")
 
+WHOLE = "int16"
+"""The precision that asks for whole numbers."""
 LARGEST = 4095
 """The largest whole number that an input or a state becomes."""
 _LARGEST_SUM = 2**31 - 1
@@ -63,18 +65,28 @@ def rounded(weight: Float[Tensor, "outputs inputs"]) -> Rounded:
 
     Args:
         weight: The weights, a row for each output.
-
-    Raises:
-        ValueError: If some are not numbers: rounded, they would be numbers again, and nobody would know.
     """
-    exact = weight.detach().double()
-    if not exact.isfinite().all():
-        raise ValueError("A layer has weights that are not numbers, and cannot be read in whole ones; restore them.")
+    exact = checked(weight.detach()).double()
     most = exact.abs().amax(-1, keepdim=True).clamp(min=1e-30)
     # Rounding adds at most a half to each number of a row.
     room = (_LARGEST_SUM / LARGEST - exact.shape[-1]) / exact.abs().sum(-1, keepdim=True).clamp(min=1e-30)
     times = torch.minimum(32767 / most, room)
     return Rounded((exact * times).round().to(torch.int16), (1 / times).squeeze(-1).float())
+
+
+def checked(values: Tensor) -> Tensor:
+    """Weights as they are.
+
+    Raises:
+        ValueError: If some are not numbers: rounded, they would be numbers again, and nobody would know.
+
+    Example:
+        >>> checked(torch.ones(2))
+        tensor([1., 1.])
+    """
+    if not values.isfinite().all():
+        raise ValueError("A layer has weights that are not numbers, and cannot be read in whole ones; restore them.")
+    return values
 
 
 class ReadsWhole(nn.Module):
@@ -89,7 +101,7 @@ class ReadsWhole(nn.Module):
     def reads_whole(self, inputs: Tensor) -> bool:
         """Whether these are read in whole numbers."""
         return (
-            self.precision == "int16"
+            self.precision == WHOLE
             and not torch.is_grad_enabled()
             and not torch.is_autocast_enabled("cpu")
             and inputs.dtype == torch.float32
@@ -147,7 +159,7 @@ def whole_weights(weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, "
     """
     outputs, columns = len(weight), 4 * native.kernels.LSTM_LANES
     numbers, scale = rounded(weight)
-    bias = torch.zeros(outputs) if bias is None else bias.detach().float()
+    bias = torch.zeros(outputs) if bias is None else checked(bias.detach().float())
     fill = -outputs % columns
     numbers = pad(numbers, (0, numbers.shape[1] % 2, 0, fill)).unflatten(1, (-1, 2)).unflatten(0, (-1, columns))
     return WholeWeights(numbers.transpose(1, 2).contiguous(), pad(scale, (0, fill)), pad(bias, (0, fill)))

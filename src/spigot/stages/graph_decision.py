@@ -10,9 +10,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spigot import native
-from spigot.algorithms.kernels import raise_fault
 from spigot.annotations.graphs import Graphs
+from spigot.nn.best_products import WIDEST
 from spigot.nn.biaffine import WholeSides
+from spigot.nn.recurrence import check_range
 from spigot.stages.evidence import AbstractDecision
 from spigot.types import Parts
 
@@ -103,10 +104,21 @@ def likely_roles(
 
     Returns:
         A role for each arc, -1 where there is none.
+
+    Raises:
+        ValueError: If the kernel could not make sense of it: what is no number, lengths and tags that are not there.
     """
-    roles = torch.empty(arcs.shape, dtype=torch.int32)
+    roles, (n, width) = torch.empty(arcs.shape, dtype=torch.int32), sides.heads.shape[1:]
+    if (many := len(rules.deterministic)) > MOST_ROLES or width > WIDEST:
+        raise ValueError(
+            f"there are {many} roles, and {width} units of a side; {MOST_ROLES} and {WIDEST} are the most."
+        )
     if roles.numel():
-        fault = native.kernels.likely_graphs(
+        check_range("lengths", lengths, n - 1)
+        check_range("tags", tags, len(rules.possible) - 1)
+        if not all(values.isfinite().all() for values in (*sides[:2], predicates, arcs)):
+            raise ValueError("Scores of graphs, or what they are made of, are not numbers; restore the parameters.")
+        native.kernels.likely_graphs(
             sides.heads.contiguous(),
             sides.dependents.contiguous(),
             lengths + 1,
@@ -121,5 +133,4 @@ def likely_roles(
             roles,
             torch.get_num_threads(),
         )
-        raise_fault(fault, arcs, 2, "scores")
     return roles

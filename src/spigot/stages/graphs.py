@@ -15,6 +15,7 @@ from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc
 from spigot.nn.biaffine import Biaffine
 from spigot.nn.scorers import PairScorer, WordScorer
+from spigot.nn.whole import WHOLE
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.graph_decision import MOST_ROLES, GraphDecision, RoleRules, likely_roles
@@ -146,7 +147,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         """The graphs whose labelled arcs are likely, in whole numbers."""
         if self.settings.decoding != "marginals" or self.pruner is not None or self.structure.labels > MOST_ROLES:
             return None
-        if not isinstance(self.labels, Biaffine) or not isinstance(self.pairs, Biaffine):
+        if not isinstance(self.labels, Biaffine) or self.labels.precision != WHOLE:
             return None
         states = self.states(batch, read, noisy=False)
         sides = self.labels.sides_in_whole(states)

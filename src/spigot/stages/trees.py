@@ -12,6 +12,7 @@ from spigot.batches.batch import Batch
 from spigot.data.sentence import Arc, Sentence
 from spigot.nn.biaffine import Biaffine
 from spigot.nn.scorers import PairScorer
+from spigot.nn.whole import WHOLE
 from spigot.stages.alternatives import Alternative, arc_sums, head_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, StageSettings, Surroundings
@@ -111,7 +112,7 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
 
     def decided(self, batch: Batch, read: Sequence[Parts] = ()) -> TreeDecision | None:
         """The best labelled trees by the best relation of each arc, in whole numbers."""
-        if self.relations is None:
+        if self.relations is None or self.relations.precision != WHOLE:
             return None
         states = self.states(batch, read, noisy=False)
         named = self.relations.best_in_whole(states, batch.lengths)

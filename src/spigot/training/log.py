@@ -44,6 +44,11 @@ class Log:
             # Where the training stood after it: the end of an epoch is the start of the next.
             ended = line.get("dev", line.get("seconds")) is not None
             place = (line["epoch"], 0) if ended else (line["epoch"] - 1, line["step"])
+            if line["phase"] not in names:
+                raise ValueError(
+                    f"{folder} tells of a phase {line['phase']!r}, and this training has {', '.join(names)}: it was "
+                    "begun by another version of spigot; go on with that one, or begin again."
+                )
             return (names.index(line["phase"]), *place) <= (progress.phase, progress.epoch, progress.step)
 
         self._files = {}
