@@ -189,6 +189,16 @@ def test_a_log_line_cut_short_is_forgotten(data: Path, tmp_path: Path) -> None:
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
+def test_a_phase_that_is_no_more_is_named(data: Path, tmp_path: Path) -> None:
+    running = train(config(data, "neurboparser", training__save_seconds=0.0), tmp_path)
+    list(itertools.islice(running, 2))
+    running.close()
+    with (tmp_path / "steps.jsonl").open("a") as file:
+        file.write('{"phase": "old", "epoch": 1, "step": 1}\n')
+    with pytest.raises(ValueError, match="a phase 'old', and this training has .*: it was begun by another version"):
+        list(resume(tmp_path))
+
+
 def test_what_diverges_leaves_the_last_good_state(data: Path, tmp_path: Path) -> None:
     chosen = config(data, "neurboparser", semantics__loss="log", training__epochs=3)
     running = train(chosen, tmp_path / "run")
