@@ -195,7 +195,7 @@ def test_a_phase_that_is_no_more_is_named(data: Path, tmp_path: Path) -> None:
     running.close()
     with (tmp_path / "steps.jsonl").open("a") as file:
         file.write('{"phase": "old", "epoch": 1, "step": 1}\n')
-    with pytest.raises(ValueError, match="a phase 'old', and this training has .*: it was begun by another version"):
+    with pytest.raises(ValueError, match=r"a phase 'old', and this training has .*: it was begun by another version"):
         list(resume(tmp_path))
 
 
