@@ -53,6 +53,9 @@ struct LstmWork {
         const float** from = scratch.take<const float*>(batch);
         std::fill_n(state, batch * wide, int16_t(0));
         std::fill_n(cells, batch * padded, 0.0f);
+        for (int64_t s = 0; s < batch; ++s)  // nothing behind the end of a sentence
+            for (int64_t place = given.lengths[s]; place < given.n; ++place)
+                std::fill_n(given.states + (s * given.n + place) * 2 * units + direction * units, units, 0.0f);
         int64_t active = batch;
         for (int64_t step = 0;; ++step) {
             while (active && given.lengths[order[active - 1]] <= step) --active;
@@ -81,9 +84,10 @@ struct LstmWork {
                             gate[v] = load(given_gates + v * unit_lanes) +
                                       floats(sums[i][v]) * load(scale + v * unit_lanes);
                         float* cell = cells + (b + i) * padded + p * unit_lanes;
-                        const Lanes<float> c = sigmoid(gate[1]) * load(cell) + sigmoid(gate[0]) * tanh(gate[2]);
+                        Lanes<float> c = load(cell), h;
+                        open_gates(gate, c, h);
                         store(cell, c);
-                        store(now + (b + i) * padded + p * unit_lanes, sigmoid(gate[3]) * tanh(c));
+                        store(now + (b + i) * padded + p * unit_lanes, h);
                     }
                 });
             }

@@ -30,18 +30,18 @@ constexpr int rows_at_once = 2;
 typedef int16_t Pairs __attribute__((vector_size(SPIGOT_VECTOR_BYTES)));
 typedef int32_t Sums __attribute__((vector_size(SPIGOT_VECTOR_BYTES)));
 
-// In each 32-bit lane, the sum of the two products of its halves.
-inline Sums pair_products(Pairs a, Pairs b) {
-#if defined(__AVX512BW__)
-    return (Sums)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+// To each 32-bit lane, adds the two products of its halves.
+inline void add_pair_products(Sums& to, Pairs a, Pairs b) {
+#if defined(__AVX512VNNI__)
+    to = (Sums)_mm512_dpwssd_epi32((__m512i)to, (__m512i)a, (__m512i)b);
+#elif defined(__AVX512BW__)
+    to += (Sums)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
-    return (Sums)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+    to += (Sums)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #elif defined(__SSE2__)
-    return (Sums)_mm_madd_epi16((__m128i)a, (__m128i)b);
+    to += (Sums)_mm_madd_epi16((__m128i)a, (__m128i)b);
 #else
-    Sums c;
-    for (int i = 0; i < unit_lanes; ++i) c[i] = int32_t(a[2 * i]) * b[2 * i] + int32_t(a[2 * i + 1]) * b[2 * i + 1];
-    return c;
+    for (int i = 0; i < unit_lanes; ++i) to[i] += int32_t(a[2 * i]) * b[2 * i] + int32_t(a[2 * i + 1]) * b[2 * i + 1];
 #endif
 }
 
@@ -69,7 +69,7 @@ inline void multiply(const int16_t* const* rows, const int16_t* panel, int64_t p
             Pairs w;
             std::memcpy(&w, panel + v * 2 * unit_lanes, sizeof w);
 #pragma GCC unroll 8
-            for (int r = 0; r < Rows; ++r) sums[r][v] += pair_products(w, x[r]);
+            for (int r = 0; r < Rows; ++r) add_pair_products(sums[r][v], w, x[r]);
         }
     }
 #pragma GCC unroll 8

@@ -36,6 +36,20 @@ def test_the_kernel_gives_what_its_twin_gives(units: int, halves: bool) -> None:
 
 
 @needs_kernels
+def test_gates_that_are_quite_open_or_closed() -> None:
+    lstms = nn.LSTM(4, 9), nn.LSTM(4, 9)
+    with torch.no_grad():
+        for weight in (*lstms[0].parameters(), *lstms[1].parameters()):
+            weight.mul_(1e3)
+    inputs, lengths = torch.tensor([[1.0, -1.0, 1.0, 1.0], [1.0, 1.0, -1.0, 0.0]]), torch.tensor([40])
+    place = torch.arange(40).remainder(2).unsqueeze(0)
+    found = read_layer(layer_weights(*lstms, lanes=native.kernels.LSTM_LANES), inputs, place, lengths, 9)
+    assert found.isfinite().all()
+    right = read_layer_reference(layer_weights(*lstms), inputs, place, lengths, 9)
+    torch.testing.assert_close(found, right, atol=1e-3, rtol=0)
+
+
+@needs_kernels
 def test_states_depend_neither_on_threads_nor_on_the_batch() -> None:
     lstm, lengths = BiLSTM(20, 24, 2, interleaved=True), torch.tensor([9, 3, 1, 7, 5])
     lstm.precision = "int16"

@@ -1,5 +1,9 @@
 """Linear layers and products that read in whole numbers: the kernel against its twin, and against torch."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -46,6 +50,21 @@ def test_a_product_depends_neither_on_threads_nor_on_the_batch() -> None:
     assert torch.equal(one, two)
     assert torch.equal(one[7], whole_product(inputs[7], weights, 40))
     assert whole_product(inputs[:0], weights, 40).shape == (0, 40)
+
+
+def products_as_text() -> str:
+    """Some products by the kernels of this process, digit for digit; sums of whole numbers are the same on any."""
+    torch.manual_seed(0)
+    weights, inputs = whole_weights(torch.randn(70, 301), None), torch.randn(13, 301)
+    return whole_product(inputs, weights, 70).numpy().tobytes().hex()
+
+
+@needs_kernels
+def test_a_product_does_not_depend_on_the_instructions_of_the_machine() -> None:
+    code = f"import sys; sys.path[:] = {sys.path!r}; from tests.nn.test_whole import products_as_text as f; print(f())"
+    plain = {**os.environ, "SPIGOT_ISA": "baseline"}
+    done = subprocess.run([sys.executable, "-c", code], env=plain, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == products_as_text()
 
 
 @needs_kernels

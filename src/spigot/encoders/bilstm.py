@@ -113,7 +113,7 @@ class BiLSTMEncoder(AbstractEncoder):
             noisy: Whether dropout applies, if the batch has seeds at all.
         """
         if self.lstm.reads_whole(self.embedding.chance) and (batch.seeds is None or not noisy):
-            return self.lstm.read(*self.distinct_inputs(batch), batch.lengths + 2)[:, :-1]
+            return self.lstm.read(*self.distinct_inputs(batch), batch.lengths + 2)[:, :-1].contiguous()
         return self._read(self.lstm, self.inputs_of(batch, noisy=noisy), batch, noisy)
 
     def branch(self) -> BiLSTM:

@@ -120,5 +120,5 @@ class BranchEncoder(AbstractEncoder):
         if self.over == "states":
             return self.lstm(trunk.states(batch, noisy=noisy), batch.lengths + 1, seeds)
         if seeds is None and self.lstm.reads_whole(next(self.lstm.parameters(), batch.words)):
-            return self.lstm.read(*trunk.distinct_inputs(batch), batch.lengths + 2)[:, :-1]
+            return self.lstm.read(*trunk.distinct_inputs(batch), batch.lengths + 2)[:, :-1].contiguous()
         return self.lstm(trunk.inputs_of(batch).detach(), batch.lengths + 2, seeds)[:, :-1]

@@ -93,7 +93,7 @@ def read_layer(
         units: Of one direction.
         halves: Whether forward reads the first half of an input and backward the second.
     """
-    states = inputs.new_zeros(*place.shape, 2 * units)
+    states = inputs.new_empty(*place.shape, 2 * units)
     if not states.numel():
         return states
     check_range("lengths", lengths, place.shape[1])
