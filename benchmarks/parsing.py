@@ -1,6 +1,7 @@
 """Parsing speed of a joint model on two threads (or SPIGOT_BENCH_THREADS), and its memory on a long stream.
 
-The model has the paper's sizes and is trained for a few steps, so that it prunes and answers like a trained one.
+The model has the paper's sizes and is trained for a few steps, so that it prunes and answers like a trained one: one
+that knows nothing has ties all over, which say nothing about precision, and an assignment for every predicate.
 """
 
 import itertools
@@ -25,7 +26,8 @@ from spigot.training.loop import Trainer
 from spigot.training.run import build
 
 STEPS = 240
-HASTE = {"learning_rate": 5e-3, "max_norm": 100.0}  # of both parsers, to learn something within these steps
+HASTE = {"learning_rate": 2e-3, "max_norm": 50.0}  # of both parsers, to learn something within these steps
+LEARNS = {"training.pretrain": 2, "syntax.loss": "crf", "estimator.max_norm": 0.1}  # trees first, and hold them
 PRECISIONS: tuple[Precision, ...] = ("float32", "int16")
 SHORT, GROWTH = 2 * CHUNK, 10  # two chunks: while one is parsed, what is left of another may still be there
 
@@ -33,7 +35,7 @@ SHORT, GROWTH = 2 * CHUNK, 10  # two chunks: while one is parsed, what is left o
 def briefly_trained(corpus: Corpus, **settings: object) -> Parser:
     """A joint parser after some steps, with a tagger."""
     haste = {f"{name}.optimiser.{key}": value for name in ("syntax", "semantics") for key, value in HASTE.items()}
-    parser = build(experiment(**{"training.batch": 8, **haste, **settings}), corpus)
+    parser = build(experiment(**{"training.batch": 8, **LEARNS, **haste, **settings}), corpus)
     steps = Trainer(parser, corpus).steps()
     joint = itertools.dropwhile(lambda step: step.phase != "joint", steps)
     for _ in itertools.islice(joint, STEPS):
@@ -59,17 +61,18 @@ def speed() -> Iterator[Row]:
             answers[precision] = list(parser.parse(text, tagged=tagged))
             times[precision, tagged].append(now() - start)
     usual, *_ = PRECISIONS
+    right = list(corpus["trees"].train)
     arcs = sum(len(sentence.graph.arcs) for sentence in answers[usual] if sentence.graph)
     for (precision, tagged), taken in times.items():
         least, plain = min(taken), min(times[usual, tagged])
-        rate = words / least
+        rate, heads = words / least, _same_heads(right, answers[precision]) / words
         given = "tags given" if tagged else "tags and lemmas included"
         row = Row(
             f"parsing {len(text):,} sentences, syntax and semantics, {given}, {precision}",
             1e3 * least,
             want="at least 10,000 words/s",
             met=rate >= 10_000,
-            note=f"{rate:,.0f} words/s, {arcs / words:.1f} arcs a word",
+            note=f"{rate:,.0f} words/s, {arcs / words:.1f} arcs a word, UAS {heads:.2%}",
         )
         if precision != usual:
             same = _same_heads(answers[usual], answers[precision]) / words
