@@ -239,6 +239,10 @@ def test_a_system_stands_on_every_wire() -> None:
     spigot = make_config(given(THREE), {"system": "spigot"})
     assert [one.max_norm for one in estimators(spigot)] == [0.1, None]  # a wire keeps the options of its own estimator
     assert [one.max_norm for one in estimators(make_config(given(THREE), {"system": "ste"}))] == [None, None]
+    asked = {"system": "ste", "estimator.max_norm": 2.0, "sentiment.reads.estimator.max_norm": 3.0}
+    assert [one.max_norm for one in estimators(make_config(given(THREE), asked))] == [2.0, 3.0]
+    with pytest.raises(ValueError, match=r"ste has no option 'rho'"):  # and is not left out in silence
+        make_config(given(THREE), {"system": "ste", "stages.semantics.reads.estimator.rho": 3.0})
     for alone in ("neurboparser", "bilstm"):
         assert list(make_config(given(THREE), {"system": alone}).stages) == ["sentiment"]
 

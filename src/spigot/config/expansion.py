@@ -29,12 +29,12 @@ class Refused(ValueError):
     """A table that says something impossible."""
 
 
-def expanded(chosen: Table, forced: Any) -> Table:
+def expanded(chosen: Table, overrides: Table) -> Table:
     """A file as stages and wires.
 
     Args:
         chosen: The file, with the overrides in it.
-        forced: Options of estimators among the overrides.
+        overrides: These, nested. What they say of estimators holds whichever of them the system puts on the wires.
     """
     task = chosen.get("task") or ("" if _names_stages(chosen) else "parsing")
     if task and task not in TASKS:
@@ -74,7 +74,7 @@ def expanded(chosen: Table, forced: Any) -> Table:
             f"system = {system!r} says what stands on wires, and there are none; choose one of "
             f"{', '.join((*UNWIRED, *MULTITASK))}, or let a stage read another"
         )
-    _wire(stages, system, values.pop("estimator", {}), forced)
+    _wire(stages, system, values.pop("estimator", {}), overrides)
     training = values.get("training", {})
     if training.get("pretrain") == "epochs":
         training = {**training, "pretrain": training.get("epochs", Config().training.epochs)}
@@ -150,7 +150,7 @@ def _lifted(values: Table) -> Table:
     return stages
 
 
-def _wire(stages: Table, system: str, options: Any, forced: Any) -> None:
+def _wire(stages: Table, system: str, options: Any, overrides: Table) -> None:
     """Put the system's estimator on every wire, with the options that it has."""
     known = {field for name in ESTIMATORS for field in settings_class(name).model_fields if field != "name"}
     if not isinstance(options, Mapping):
@@ -168,7 +168,15 @@ def _wire(stages: Table, system: str, options: Any, forced: Any) -> None:
     estimator = "" if system in MULTITASK else system
     for name, table in stages.items():
         if wires := _wires(table):
-            stages[name] = {**table, "reads": [_wired(wire, estimator, options, forced) for wire in wires]}
+            forced, own = _table(overrides.get("estimator")), _wire_options(overrides, name)
+            stages[name] = {**table, "reads": [_wired(wire, estimator, options, forced, own) for wire in wires]}
+
+
+def _wire_options(overrides: Table, stage: str) -> dict[str, Any]:
+    """The options that overrides have for the estimator of a stage's wire: `semantics.reads.estimator.eta`."""
+    tables = _table(_table(overrides.get("stages")).get(stage)), _table(overrides.get(stage))
+    given = (_table(_table(table.get("reads")).get("estimator")) for table in tables)
+    return {name: value for table in given for name, value in table.items() if name != "name"}
 
 
 def _wires(stage: Any) -> list[Any]:
@@ -177,7 +185,8 @@ def _wires(stage: Any) -> list[Any]:
     return [reads] if isinstance(reads, Mapping) else [*reads] if isinstance(reads, list | tuple) else []
 
 
-def _wired(wire: Any, system: str, options: Mapping[str, Any], forced: Mapping[str, Any]) -> Any:
+def _wired(wire: Any, system: str, options: Mapping[str, Any], forced: Mapping[str, Any], asked: Table) -> Any:
+    """A wire with its estimator; of `options` and `forced` it has what it has a use for, and all that was `asked`."""
     own = _table(wire).get("estimator", {})
     own = {"name": own} if isinstance(own, str) else own
     if not isinstance(wire, Mapping) or not isinstance(own, Mapping):
@@ -186,7 +195,7 @@ def _wired(wire: Any, system: str, options: Mapping[str, Any], forced: Mapping[s
     fields = settings_class(name).model_fields if isinstance(name, str) and name in ESTIMATORS else {}
     shared, above = ({key: value for key, value in some.items() if key in fields} for some in (options, forced))
     same = own.get("name", name) == name
-    return {**wire, "estimator": {"name": name, **shared, **(own if same else {}), **above}}
+    return {**wire, "estimator": {"name": name, **shared, **(own if same else {}), **above, **asked}}
 
 
 def _label(stages: Mapping[str, Any]) -> str:

@@ -85,7 +85,7 @@ shared1, ...
     """
     try:
         above = _nested(overrides or {})
-        spelt_out = expanded(merged(given, above), above.get("estimator", {}))
+        spelt_out = expanded(merged(given, above), above)
         return resolved_config(spelt_out, where, options=options)
     except Refused as error:
         raise ValueError(f"{_with(where, options)}: {brief(error).rstrip('.')}.") from None

@@ -135,6 +135,8 @@ def test_a_study_over_another(tmp_path):
     assert list(found.systems) == ["ste", "spigot", "attention"]
     assert found.systems["ste"].settings == {"syntax.mlp": 8}
     assert found.systems["ste"].tune == {"estimator.eta": Range(low=0.2, high=1.0), "syntax.mlp": (4,)}
+    plain = load_study(write(tmp_path, "plain", 'extends = "mine.toml"\n[systems.ste]\ntune = {}'))
+    assert (plain.systems["ste"].tune, plain.systems["ste"].settings) == ({}, {"syntax.mlp": 8})
 
 
 def test_files_that_cannot_be_read(tmp_path):

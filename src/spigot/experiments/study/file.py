@@ -190,7 +190,8 @@ class Study(Values):
 def load_study(path: str | Path) -> Study:
     """Read a study from a TOML file.
 
-    A file may say `extends = "other"` and then only what is different from that study.
+    A file may say `extends = "other"` and then only what is different from that study; an empty table, such as `tune = {}`
+    of a system, takes away what stood there.
 
     Args:
         path: The file, or the name of a study that comes with spigot.
@@ -252,7 +253,7 @@ def _part(under: Any, table: Any, file: Path) -> Any:
 
 
 def _laid(under: Any, value: Any, name: str, file: Path) -> Any:
-    if not isinstance(value, Mapping) or not isinstance(under, Mapping):
+    if not value or not isinstance(value, Mapping) or not isinstance(under, Mapping):
         return value
     by_name = flat if name == "settings" else lambda table: dict(leaves(table))
     try:
