@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import gradcheck
 
 from spigot.nn.readers import HeadReader, RoundReader
-from spigot.wires import READERS, AbstractReader
+from spigot.wires import READERS, AbstractReader, ChosenHeads
 from spigot.wires.readers import Embedded, Heads, Roles, Rounds, reader_settings
 
 BATCH, N, INPUTS, WIDTH = 2, 4, 3, 5
@@ -110,6 +110,23 @@ def test_heads_are_equation_7() -> None:
             torch.testing.assert_close(found[b, j], torch.cat((states[b, j], head)))  # pyright: ignore
     states, graph = example("graphs")
     torch.testing.assert_close(read(states, graph, Graphs()), read(states, graph[..., 0], Trees()))
+
+
+@pytest.mark.parametrize("relation_dim", [0, 7])
+def test_one_head_for_each_word_is_read_as_its_tree_is(relation_dim: int) -> None:
+    heads, labels = torch.tensor([[-1, 2, 0, 1], [-1, 0, -1, -1]]), torch.tensor([[-1, 1, 0, 0], [-1, 1, -1, -1]])
+    read, states = made("heads", "graphs", relation_dim=relation_dim), example("graphs")[0]
+    z = torch.zeros(BATCH, N, N, 3, dtype=torch.float64)
+    for sentence, word in (heads >= 0).nonzero().tolist():
+        head, label = heads[sentence, word], labels[sentence, word]
+        z[sentence, head, word, 0] = z[sentence, head, word, 1 + label] = 1
+    with torch.no_grad():
+        after = read.after_heads(states, ChosenHeads(heads, labels))
+        assert after is not None
+        assert torch.equal(after, read(states, z, SOURCES["graphs"]))
+    bare = read.after_heads(states, ChosenHeads(heads))
+    assert (bare is None) == bool(relation_dim)  # relations cannot be read where there are none
+    assert made("roles", "graphs").after_heads(states, ChosenHeads(heads, labels)) is None
 
 
 def test_roles_and_rounds_are_those_of_a_classifier() -> None:

@@ -265,11 +265,12 @@ class System(nn.Module):
             if not stage.learns:
                 found[name] = Answer(stage.given(batch), None)
                 continue
-            read = []
+            read: list[Parts | AbstractDecision] = []
             for wire in self.wires[name]:
                 key = wire.source, wire.estimator
                 if wire.estimator.hard or wire.source not in decided:
-                    read.append(found[wire.source].parts())
+                    answer = found[wire.source]
+                    read.append(answer.z if isinstance(answer, Answer) else answer)
                     continue
                 if key not in soft:
                     scores, mask = decided[wire.source]
@@ -281,7 +282,8 @@ class System(nn.Module):
                 found[name] = decision
                 continue
             limit = limits.get(name)
-            evidence = stage.evidence(batch, read, limits=limit)
+            dense = [z.parts() if isinstance(z, AbstractDecision) else z for z in read]
+            evidence = stage.evidence(batch, dense, limits=limit)
             decided[name] = stage.decisive(evidence, limit)
             best = stage.structure.argmax(*decided[name])
             found[name] = Answer(best, Evidence(evidence.scores, decided[name].mask))

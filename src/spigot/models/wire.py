@@ -26,10 +26,6 @@ class Answer(NamedTuple):
     z: Parts
     evidence: Evidence | None
 
-    def parts(self) -> Parts:
-        """The structures."""
-        return self.z
-
 
 @dataclass(frozen=True)
 class Wire:

@@ -9,6 +9,7 @@ from torch import nn
 
 from spigot.types import Mask, Parts
 from spigot.values import Optimiser
+from spigot.wires.readers import ChosenHeads
 
 
 class Evidence(NamedTuple):
@@ -45,6 +46,10 @@ class AbstractDecision(abc.ABC):
     @abc.abstractmethod
     def parts(self) -> Parts:
         """The structures as those who read them want them."""
+
+    def heads(self) -> ChosenHeads | None:
+        """The structures as one head for each word; none unless that is what they are."""
+        return None
 
     @abc.abstractmethod
     def found(self, lengths: Sequence[int]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from spigot.types import Parts, Values
 from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
 from spigot.wires.estimators import EstimatorSettings
-from spigot.wires.readers import READERS, Source
+from spigot.wires.readers import READERS, AbstractReader, Source
 from spigot.wires.wire import WireSettings
 
 STAGES: "Registry[AbstractStage]" = Registry("stage")
@@ -204,7 +204,9 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """Why an estimator cannot stand on a wire from such a stage; empty if it can."""
         return ""
 
-    def states(self, batch: Batch, read: Sequence[Parts], *, noisy: bool) -> Float[Tensor, "batch n d"]:
+    def states(
+        self, batch: Batch, read: Sequence[Parts | AbstractDecision], *, noisy: bool
+    ) -> Float[Tensor, "batch n d"]:
         """States of the root and the words, after a look at what other stages found.
 
         Args:
@@ -214,15 +216,24 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """
         return self.after_reading(self.encoder.states(batch, noisy=noisy), read)
 
-    def after_reading(self, states: Float[Tensor, "batch n d"], read: Sequence[Parts]) -> Float[Tensor, "batch n e"]:
+    def after_reading(
+        self, states: Float[Tensor, "batch n d"], read: Sequence[Parts | AbstractDecision]
+    ) -> Float[Tensor, "batch n e"]:
         """States of an encoder, after a look at what other stages found.
 
         Args:
             states: The states.
             read: The structures, one for each wire.
         """
-        for wire, reader, z in zip(self.settings.reads, self.readers, read, strict=True):
-            states = reader(states, z.to(states.dtype), self._source(wire))
+        for wire, reader, found in zip(self.settings.reads, self.readers, read, strict=True):
+            assert isinstance(reader, AbstractReader)
+            if isinstance(found, AbstractDecision):
+                chosen = found.heads()
+                if chosen is not None and (after := reader.after_heads(states, chosen)) is not None:
+                    states = after
+                    continue
+                found = found.parts()
+            states = reader(states, found.to(states.dtype), self._source(wire))
         return states
 
     @abc.abstractmethod
@@ -235,8 +246,13 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             limits: What `limits` made of constraints.
         """
 
-    def decided(self, batch: Batch, read: Sequence[Parts] = ()) -> AbstractDecision | None:
-        """The best structures by a shorter way than `evidence`, which has no scores to show; none unless it says so."""
+    def decided(self, batch: Batch, read: Sequence[Parts | AbstractDecision] = ()) -> AbstractDecision | None:
+        """The best structures by a shorter way than `evidence`, which has no scores to show; none unless it says so.
+
+        Args:
+            batch: The sentences.
+            read: What the stages that it reads decided for.
+        """
         return None
 
     def decisive(self, evidence: Evidence, limits: Any) -> Evidence:

@@ -10,6 +10,7 @@ from torch import Tensor
 from spigot.annotations.trees import Trees, tree_heads
 from spigot.stages.evidence import AbstractDecision
 from spigot.types import Parts
+from spigot.wires.readers import ChosenHeads
 
 
 @final
@@ -44,10 +45,19 @@ class TreeDecision(AbstractDecision):
         z = self._trees.new_zeros(*self._trees.shape, len(self._annotation.relations or ()))
         return z.scatter_(-1, self._best.clamp(min=0).long().unsqueeze(-1), self._trees.unsqueeze(-1))
 
-    def found(self, lengths: Sequence[int]) -> list[dict[str, Any]]:
-        """The heads of each sentence, and the relations."""
+    def heads(self) -> ChosenHeads:
+        """The head of each word, and its relation to it."""
+        return ChosenHeads(*self._chosen)
+
+    @cached_property
+    def _chosen(self) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
         heads = tree_heads(self._trees)
         relations = self._best.gather(1, heads.unsqueeze(1)).squeeze(1)
+        return heads.masked_fill(relations < 0, -1), relations  # what has no relation is no word
+
+    def found(self, lengths: Sequence[int]) -> list[dict[str, Any]]:
+        """The heads of each sentence, and the relations."""
+        heads, relations = self._chosen
         names = self._annotation.relations or ()
         return [
             {

@@ -1,12 +1,13 @@
 """What leads from one stage to another: how the structure is read, and what comes back."""
 
 from spigot.wires.estimators import EstimatorSettings, build_estimator, estimator_settings
-from spigot.wires.readers import READERS, AbstractReader, ReaderSettings, Source
+from spigot.wires.readers import READERS, AbstractReader, ChosenHeads, ReaderSettings, Source
 from spigot.wires.wire import WireSettings
 
 __all__ = [
     "READERS",
     "AbstractReader",
+    "ChosenHeads",
     "EstimatorSettings",
     "ReaderSettings",
     "Source",

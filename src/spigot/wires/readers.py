@@ -2,10 +2,10 @@
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, final
+from typing import Any, ClassVar, NamedTuple, Protocol, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from spigot.nn.features import head_features
@@ -45,6 +45,22 @@ class Source(Protocol):
     def arcs(self, z: Parts) -> tuple[Parts, Parts | None]:
         """Arcs i -> j, and the same arcs by label if they have labels."""
         ...
+
+
+class ChosenHeads(NamedTuple):
+    """Trees as one head for each word: all that there is to read of them where nothing is learned.
+
+    Attributes:
+        heads: The head of each position; -1 where there is none, as for the root.
+        labels: The label of its arc, if arcs have labels; -1 where there is none.
+
+    Example:
+        >>> ChosenHeads(torch.tensor([[-1, 2, 0]])).labels is None
+        True
+    """
+
+    heads: Int[Tensor, "batch n"]
+    labels: Int[Tensor, "batch n"] | None = None
 
 
 class ReaderSettings(Values):
@@ -122,6 +138,10 @@ class AbstractReader(nn.Module, abc.ABC):
     def forward(self, states: Float[Tensor, "batch n d"], z: Parts, source: Source) -> Float[Tensor, "batch n h"]:
         """The states of all positions, the root included, after a look at the structure."""
 
+    def after_heads(self, states: Float[Tensor, "batch n d"], chosen: ChosenHeads) -> Float[Tensor, "batch n h"] | None:
+        """The same by one head for each word, where that is a shorter way; none unless it says so."""
+        return None
+
 
 class HeadSettings(ReaderSettings):
     """How long the vector of a word's relation to its head is; with 0 relations are not read."""
@@ -170,6 +190,22 @@ class Heads(AbstractReader):
         if self.relations is None or labelled is None:
             return beside
         return torch.cat((beside, labelled.sum(-3) @ self.relations), -1)
+
+    def after_heads(self, states: Float[Tensor, "batch n d"], chosen: ChosenHeads) -> Float[Tensor, "batch n h"] | None:
+        """Looked up, and not summed over all words that could have been the head."""
+        if self.relations is not None and chosen.labels is None:
+            return None
+        first = torch.arange(len(states), device=states.device).unsqueeze(-1) * states.shape[1]
+        found = [states, _rows(states.flatten(0, 1), chosen.heads, first)]
+        if self.relations is not None and chosen.labels is not None:
+            found.append(_rows(self.relations, chosen.labels, 0))
+        return torch.cat(found, -1)
+
+
+def _rows(table: Float[Tensor, "rows d"], places: Int[Tensor, "batch n"], first: Tensor | int) -> Tensor:
+    """The rows at some places, counted from `first`; zeros where a place is negative."""
+    rows = table.index_select(0, (places.clamp(min=0) + first).flatten()).view(*places.shape, -1)
+    return rows.masked_fill((places < 0).unsqueeze(-1), 0)
 
 
 @final

@@ -190,8 +190,8 @@ class Study(Values):
 def load_study(path: str | Path) -> Study:
     """Read a study from a TOML file.
 
-    A file may say `extends = "other"` and then only what is different from that study; an empty table, such as `tune = {}`
-    of a system, takes away what stood there.
+    A file may say `extends = "other"` and then only what is different from that study; an empty table, such as the
+    `tune = {}` of a system, takes away what stood there.
 
     Args:
         path: The file, or the name of a study that comes with spigot.
