@@ -241,6 +241,7 @@ def test_undecodable(trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture
     [
         (("story.txt", "-o", "out.xyz"), "out.xyz: the name does not tell which format to write; add --to conllu, sdp"),
         (("nowhere.txt",), "nowhere.txt: no such data file."),
+        (("story.txt", "-o", "story.txt"), "story.txt is read, and would be written over; give --out another name."),
         (("-o", "--graph"), "--graph stands where --out has its file"),
         (("story.txt", "--graph"), "--graph is about the enhanced column of CoNLL-U, and jsonl has none"),
     ],

@@ -90,6 +90,8 @@ def test_one_of_several_graphs_is_written_by_its_name() -> None:
     assert "5:ACT-arg" in several.to_conllu(graph="psd")
     with pytest.raises(ValueError, match="no graphs called 'dm' to write as SDP; there are graph and psd"):
         several.to_sdp("dm")
+    with pytest.raises(ValueError, match="no graphs called 'dm' to write in the enhanced column; there are graph and"):
+        several.to_conllu(graph="dm")
 
 
 def test_networkx_has_words_and_arcs(tmp_path: Path) -> None:
@@ -257,8 +259,11 @@ def test_what_comes_before_an_error_comes_first(threads: TextParser, processes: 
         yield from ["Cats."] * count
         raise OSError("the file is gone")
 
-    for texts, error in ((broken(), OSError), ([*["Cats."] * count, None, "Dogs."], TypeError)):
+    given = ["Cats."] * count
+    for texts, error in ((broken(), OSError), ([*given, None, "Dogs."], TypeError), ([*given, "\ud800"], ValueError)):
         docs = threads.pipe(cast(Iterable[str], texts), processes=processes, batch=3)
         assert [next(docs).text for _ in range(count)] == ["Cats."] * count
-        with pytest.raises(error, match=f"gone|number {count + 1} is 'NoneType'"):
+        with pytest.raises(
+            error, match=f"gone|number {count + 1} is 'NoneType'|number {count + 1} has half a character"
+        ):
             next(docs)

@@ -15,8 +15,8 @@ STREAM = Path("-")
 """What stands for standard input and standard output."""
 
 
-def check_names(files: Iterable[Path], out: Path) -> None:
-    """Complain about an option that stands where a file should.
+def check_names(files: Sequence[Path], out: Path) -> None:
+    """Complain about an option that stands where a file should, and about a file that would be written over itself.
 
     Args:
         files: What to read.
@@ -30,6 +30,9 @@ def check_names(files: Iterable[Path], out: Path) -> None:
     for name, path in (*(("FILE", file) for file in files), ("--out", out)):
         if path != STREAM and str(path).startswith("-"):
             raise ValueError(f"{path} stands where {name} has its file; give one, or - for the standard streams.")
+    for file in files:
+        if STREAM not in (file, out) and file.is_file() and out.is_file() and file.samefile(out):
+            raise ValueError(f"{out} is read, and would be written over; give --out another name.")
 
 
 def kept_fields(

@@ -247,8 +247,13 @@ class Doc(Sequence[DocSentence]):
 
         Args:
             graph: Whether to write the graph to the enhanced column; or the name of one, where a system finds several.
+
+        Raises:
+            ValueError: If a graph is named that there is none of.
         """
         name = "graph" if graph is True else graph
+        if isinstance(graph, str):
+            self._require_graphs(graph, "in the enhanced column", "leave it out")
         some = [sentence.found.put("graph", sentence.get(name) if name else None) for sentence in self]
         return self._written("conllu", [with_text(_spaced(sentence)) for sentence in some])
 
@@ -261,11 +266,14 @@ class Doc(Sequence[DocSentence]):
         Raises:
             ValueError: If there are none.
         """
-        if any(graph not in sentence.graphs for sentence in self):
-            others = sorted({name for sentence in self for name in sentence.graphs})
-            instead = f"there are {' and '.join(others)}" if others else "use to_conllu or to_json"
-            raise ValueError(f"there are no graphs called {graph!r} to write as SDP; {instead}.")
+        self._require_graphs(graph, "as SDP", "use to_conllu or to_json")
         return self._written("sdp", [sentence.found.put("graph", sentence.get(graph)) for sentence in self])
+
+    def _require_graphs(self, name: str, where: str, advice: str) -> None:
+        if any(name not in sentence.graphs for sentence in self):
+            others = sorted({name for sentence in self for name in sentence.graphs})
+            instead = f"there are {' and '.join(others)}" if others else advice
+            raise ValueError(f"there are no graphs called {name!r} to write {where}; {instead}.")
 
     def to_json(self, *, indent: int | None = None) -> str:
         """As one JSON object: the text, and each sentence with its tokens, their places, and all that was found.

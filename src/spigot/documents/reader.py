@@ -173,6 +173,13 @@ def _checked(text: object, place: str = "") -> str:
     if not isinstance(text, str):
         kind = type(text).__name__
         raise TypeError(f"a text is a string, and {place or 'this'} is {kind!r}; use parser.parse for sentences.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{place or 'the text'} has half a character at {error.start}, {text[error.start]!r}; decode it with "
+            "errors='replace'."
+        ) from None
     return text
 
 

@@ -337,9 +337,15 @@ def with_tags(given: Sentence, read: Sentence) -> Sentence:
         ('NN',)
         >>> with_tags(Sentence(("Is", "n't")), Sentence(("Is", "n’t"), lemmas=("be", "n’t"))).lemmas
         ('be', "n't")
+        >>> with_tags(Sentence(("Me",)), Sentence(("Me",), tags=("PRP",), lemmas=("i",))).lemmas    # as it is written
+        ('I',)
     """
     lemmas = given.lemmas or read.lemmas
-    if lemmas is read.lemmas and lemmas is not None and read.forms != given.forms:
-        words = zip(given.forms, read.forms, lemmas, strict=True)
-        lemmas = tuple(own.lower() if lemma == said.lower() else lemma for own, said, lemma in words)
+    if lemmas is read.lemmas and lemmas is not None:
+        if read.forms != given.forms:
+            words = zip(given.forms, read.forms, lemmas, strict=True)
+            lemmas = tuple(own.lower() if lemma == said.lower() else lemma for own, said, lemma in words)
+        if "i" in lemmas and read.tags is not None:
+            tagged = zip(lemmas, read.tags, strict=True)
+            lemmas = tuple("I" if (lemma, tag) == ("i", "PRP") else lemma for lemma, tag in tagged)
     return replace(given, tags=given.tags or read.tags, lemmas=lemmas)

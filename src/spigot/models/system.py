@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import torch
 from jaxtyping import Float
@@ -131,7 +131,12 @@ class System(nn.Module):
         Args:
             precision: `float32`; `bfloat16` where that is the quicker one; `int16` to have BiLSTMs and scorers on the
                 CPU read in whole numbers.
+
+        Raises:
+            ValueError: If there is no such precision.
         """
+        if precision not in get_args(Precision):
+            raise ValueError(f"precision is {precision!r}; it must be one of {', '.join(get_args(Precision))}.")
         for part in self.modules():
             if isinstance(part, AbstractEncoder | ReadsWhole):
                 part.precision = precision

@@ -17,8 +17,8 @@ class Foreign:
         >>> some = Foreign(60, 30) + Foreign(40, 31)
         >>> some.is_notable, f"{some:}"
         (True, '61 % of these words are new to this model (61 of 100): expect more errors than its scores promise.')
-        >>> Foreign(100, 3).is_notable
-        False
+        >>> print(Foreign(100, 3))
+        3 % of these words are new to this model (3 of 100).
     """
 
     words: int = 0
@@ -38,7 +38,6 @@ class Foreign:
         return Foreign(self.words + other.words, self.new + other.new)
 
     def __str__(self) -> str:
-        return (
-            f"{self.share:.0%}".replace("%", " %") + f" of these words are new to this model ({self.new} of "
-            f"{self.words}): expect more errors than its scores promise."
-        )
+        share = f"{self.share:.0%}".replace("%", " %")
+        beware = ": expect more errors than its scores promise" if self.is_notable else ""
+        return f"{share} of these words are new to this model ({self.new} of {self.words}){beware}."
