@@ -20,7 +20,7 @@ from spigot.models.parts import Part, owner_of, with_tuned
 from spigot.models.wire import Answer, Passed, Wire
 from spigot.nn.whole import ReadsWhole
 from spigot.stages.constraints import Constraints, Infeasible
-from spigot.stages.evidence import AbstractDecision
+from spigot.stages.evidence import AbstractDecision, Found
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
 from spigot.types import Parts, Values
 from spigot.wires import build_estimator
@@ -270,7 +270,7 @@ class System(nn.Module):
             if not stage.learns:
                 found[name] = Answer(stage.given(batch), None)
                 continue
-            read: list[Parts | AbstractDecision] = []
+            read: list[Found] = []
             for wire in self.wires[name]:
                 key = wire.source, wire.estimator
                 if wire.estimator.hard or wire.source not in decided:

@@ -3,13 +3,14 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from spigot.types import Mask, Parts
 from spigot.values import Optimiser
-from spigot.wires.readers import ChosenHeads
+from spigot.wires.readers import AbstractReader, ChosenHeads, Source
 
 
 class Evidence(NamedTuple):
@@ -58,6 +59,29 @@ class AbstractDecision(abc.ABC):
         Args:
             lengths: Words of each sentence.
         """
+
+
+Found: TypeAlias = Parts | AbstractDecision
+"""What a stage reads of another one: its structures, or what it decided for."""
+
+
+def states_after(
+    reader: AbstractReader, states: Float[Tensor, "batch n d"], found: Found, source: Source
+) -> Float[Tensor, "batch n e"]:
+    """States after a look at what another stage found, by the shorter way where there is one.
+
+    Args:
+        reader: How it is looked at.
+        states: The states.
+        found: What was found.
+        source: The stage that found it.
+    """
+    if isinstance(found, AbstractDecision):
+        chosen = found.heads()
+        if chosen is not None and (after := reader.after_heads(states, chosen)) is not None:
+            return after
+        found = found.parts()
+    return reader(states, found.to(states.dtype), source)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.nn.whole import WHOLE
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
-from spigot.stages.evidence import AbstractDecision
+from spigot.stages.evidence import Found
 from spigot.stages.graph_decision import MOST_ROLES, GraphDecision, RoleRules, likely_roles
 from spigot.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
 from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, graph_marginals, rows_of
@@ -144,7 +144,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
             scored = scored.worth(graph_marginals(scored), self.settings.threshold)
         return self.parts(batch, scored)
 
-    def decided(self, batch: Batch, read: Sequence[Parts | AbstractDecision] = ()) -> GraphDecision | None:
+    def decided(self, batch: Batch, read: Sequence[Found] = ()) -> GraphDecision | None:
         """The graphs whose labelled arcs are likely, in whole numbers."""
         if self.settings.decoding != "marginals" or self.pruner is not None or self.structure.labels > MOST_ROLES:
             return None

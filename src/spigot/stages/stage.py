@@ -19,7 +19,7 @@ from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, encoder_se
 from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
-from spigot.stages.evidence import AbstractDecision, Evidence, Helper
+from spigot.stages.evidence import AbstractDecision, Evidence, Found, Helper, states_after
 from spigot.types import Parts, Values
 from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
@@ -204,9 +204,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """Why an estimator cannot stand on a wire from such a stage; empty if it can."""
         return ""
 
-    def states(
-        self, batch: Batch, read: Sequence[Parts | AbstractDecision], *, noisy: bool
-    ) -> Float[Tensor, "batch n d"]:
+    def states(self, batch: Batch, read: Sequence[Found], *, noisy: bool) -> Float[Tensor, "batch n d"]:
         """States of the root and the words, after a look at what other stages found.
 
         Args:
@@ -216,9 +214,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """
         return self.after_reading(self.encoder.states(batch, noisy=noisy), read)
 
-    def after_reading(
-        self, states: Float[Tensor, "batch n d"], read: Sequence[Parts | AbstractDecision]
-    ) -> Float[Tensor, "batch n e"]:
+    def after_reading(self, states: Float[Tensor, "batch n d"], read: Sequence[Found]) -> Float[Tensor, "batch n e"]:
         """States of an encoder, after a look at what other stages found.
 
         Args:
@@ -227,13 +223,7 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         """
         for wire, reader, found in zip(self.settings.reads, self.readers, read, strict=True):
             assert isinstance(reader, AbstractReader)
-            if isinstance(found, AbstractDecision):
-                chosen = found.heads()
-                if chosen is not None and (after := reader.after_heads(states, chosen)) is not None:
-                    states = after
-                    continue
-                found = found.parts()
-            states = reader(states, found.to(states.dtype), self._source(wire))
+            states = states_after(reader, states, found, self._source(wire))
         return states
 
     @abc.abstractmethod
@@ -246,13 +236,8 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
             limits: What `limits` made of constraints.
         """
 
-    def decided(self, batch: Batch, read: Sequence[Parts | AbstractDecision] = ()) -> AbstractDecision | None:
-        """The best structures by a shorter way than `evidence`, which has no scores to show; none unless it says so.
-
-        Args:
-            batch: The sentences.
-            read: What the stages that it reads decided for.
-        """
+    def decided(self, batch: Batch, read: Sequence[Found] = ()) -> AbstractDecision | None:
+        """The best structures by a shorter way than `evidence`, which has no scores to show; none unless it says so."""
         return None
 
     def decisive(self, evidence: Evidence, limits: Any) -> Evidence:

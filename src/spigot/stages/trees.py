@@ -15,7 +15,7 @@ from spigot.nn.scorers import PairScorer
 from spigot.nn.whole import WHOLE
 from spigot.stages.alternatives import Alternative, arc_sums, head_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
-from spigot.stages.evidence import AbstractDecision
+from spigot.stages.evidence import Found
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, StageSettings, Surroundings
 from spigot.stages.tree_decision import TreeDecision
 from spigot.stages.tree_limits import has_tree, no_tree, tree_mask
@@ -111,7 +111,7 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         """Arc scores and which arcs exist; `limits` are the arcs that constraints leave."""
         return self._evidence(batch, read, noisy=False, allowed=limits)
 
-    def decided(self, batch: Batch, read: Sequence[Parts | AbstractDecision] = ()) -> TreeDecision | None:
+    def decided(self, batch: Batch, read: Sequence[Found] = ()) -> TreeDecision | None:
         """The best labelled trees by the best relation of each arc, in whole numbers."""
         if self.relations is None or self.relations.precision != WHOLE:
             return None
