@@ -231,6 +231,12 @@ def test_a_stage_may_come_from_another_run() -> None:
     assert config == make_config(given(THREE), {"stages.syntax.start": "a", "semantics.start": "b"})
 
 
+def test_what_is_asked_of_a_stage_stands_above_the_file_under_either_name() -> None:
+    for name in ("syntax.mlp", "stages.syntax.mlp"):
+        config = make_config({"syntax": {"mlp": 64, "loss": "crf"}}, {name: 16})
+        assert (config.value("syntax.mlp"), config.value("syntax.loss")) == (16, "crf")
+
+
 def test_a_system_stands_on_every_wire() -> None:
     for system in ALL_SYSTEMS[3:]:
         config = make_config(given(THREE), {"system": system})

@@ -58,6 +58,9 @@ def expanded(chosen: Table, overrides: Table) -> Table:
     elif not chosen["stages"]:
         raise Refused("there are no stages; name one, such as [stages.syntax] with annotation = 'trees'")
     stages = _lifted(values)
+    for name, table in _table(overrides.get("stages")).items():  # above what the file says under a stage's own name
+        if name in stages and isinstance(table, Mapping) and isinstance(stages[name], Mapping):
+            stages[name] = merged(stages[name], table)
     for name in spare:
         _checked(name, stage_settings, stages.pop(name))  # nothing reads it here
     if only := values.pop("only", None):
