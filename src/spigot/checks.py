@@ -122,6 +122,16 @@ def nan_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], what: s
     return ValueError(f"{what} of {instance_name(index, batch)} are NaN at part [{where}], which the mask says exists.")
 
 
+def first_part(marked: Tensor, event_ndim: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Flat instance, batch axes and part of the first True. Looks at values: only inside operators and for errors."""
+    first = tuple(int(i) for i in marked.nonzero()[0])
+    split = marked.ndim - event_ndim
+    batch, instance = tuple(marked.shape[:split]), 0
+    for size, index in zip(batch, first[:split], strict=True):
+        instance = instance * size + index
+    return instance, batch, first[split:]
+
+
 def refuse_mapped(tensor: Tensor, what: str) -> None:
     """Raise if a tensor stands for many under `vmap`, where an algorithm has to look at each."""
     wrapped: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]

@@ -81,6 +81,20 @@ def test_step_must_not_be_negative(rule: type[Spigot], value: float) -> None:
         rule(eta=value)
 
 
+@pytest.mark.parametrize("max_norm", [None, 1.0])
+@pytest.mark.parametrize("rule", [Spigot, spigot.LPGD, spigot.BlackBox, spigot.IMLE, spigot.SpigotEG])
+def test_a_gradient_that_is_not_finite_is_called_a_gradient(rule: type[Spigot], max_norm: float | None) -> None:
+    """The step that it leads to is refused, and neither the scores nor a point of the user's is at fault."""
+    estimator = rule(max_norm=max_norm)
+    scores, grad = torch.randn(3, 4, requires_grad=True), torch.zeros(3, 4)
+    grad[2, 1] = torch.nan
+    z = spigot.argmax(scores, OneOf(), estimator)
+    with pytest.raises(ValueError, match=rf"gradient that reaches {rule.__name__} is NaN at part \[1\] of instance 2"):
+        z.backward(grad)
+    with pytest.raises(ValueError, match="gradient that reaches"):
+        estimator.explain(OneOf(), scores.detach(), torch.full((3, 4), torch.nan))
+
+
 def test_a_surrogate_gradient_cannot_be_differentiated_again() -> None:
     scores = torch.randn(4, requires_grad=True)
     z = spigot.argmax(scores, OneOf())

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.operators import batched, operator
-from spigot.checks import giant_error, hopeless_error, infinite_error, nan_error
+from spigot.checks import first_part, giant_error, hopeless_error, infinite_error, nan_error
 
 
 @operator("spigot::checked")
@@ -40,13 +40,13 @@ def refuse_nan(parts: Tensor, mask: Tensor, event_ndim: int, what: str = "scores
     """Raise if a part that exists is NaN. Looks at values: only for use inside operators."""
     bad = parts.isnan()
     if bad.any() and (bad & mask).any():
-        raise nan_error(*_first(bad & mask, event_ndim), what)
+        raise nan_error(*first_part(bad & mask, event_ndim), what)
 
 
 def refuse_infinite(bad: Tensor, event_ndim: int, what: str) -> None:
     """Raise if a part is marked as infinite. Looks at values: only for use inside operators."""
     if bad.any():
-        instance, batch, _ = _first(bad, event_ndim)
+        instance, batch, _ = first_part(bad, event_ndim)
         raise infinite_error(instance, batch, what)
 
 
@@ -60,7 +60,7 @@ def summable(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1e290)
         return parts
     giant = (parts > limit) & parts.isfinite() & mask
     if giant.any():
-        instance, batch, part = _first(giant, event_ndim)
+        instance, batch, part = first_part(giant, event_ndim)
         raise giant_error(instance, batch, part, float(parts[giant][0]), limit)
     return torch.where((parts < -limit) & parts.isfinite(), -limit, parts)
 
@@ -69,16 +69,6 @@ def refuse_hopeless(bad: Tensor, structure: str) -> None:
     """Raise if an instance is marked as one in which every member scores -inf. Only for use inside operators."""
     if bad.any():
         raise hopeless_error(int(bad.flatten().nonzero()[0]), tuple(bad.shape), structure)
-
-
-def _first(bad: Tensor, event_ndim: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Flat instance, batch axes and part of the first True."""
-    first = tuple(int(i) for i in bad.nonzero()[0])
-    split = bad.ndim - event_ndim
-    batch, instance = tuple(bad.shape[:split]), 0
-    for size, index in zip(batch, first[:split], strict=True):
-        instance = instance * size + index
-    return instance, batch, first[split:]
 
 
 def masked_logsumexp(values: Tensor, mask: Tensor, dim: int) -> Tensor:

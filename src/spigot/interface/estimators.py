@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot.checks import check_parts, refuse_mapped
+from spigot.checks import check_parts, first_part, instance_name, refuse_mapped
 from spigot.interface.shown import Shown
 from spigot.interface.structures import AbstractStructure
 from spigot.precision import Bordered, exact
@@ -106,8 +106,8 @@ class AbstractSurrogate(AbstractEstimator):
         mask = existing(structure, scores, grad, mask)
         with torch.no_grad():
             z, saved = self.forward(structure, scores, mask)
+            record = _pulled(self, structure, scores, z, saved, grad, mask)
             grad = self.clip(structure, grad, mask)
-            record = as_pullback(self.pullback(structure, scores, z, saved, grad, mask))
             stepped, projected, gap = record.path()
         ndim = structure.event_ndim
         return explanation(z, grad, record.gradient, ndim, stepped=stepped, projected=projected, gap=gap)
@@ -138,6 +138,37 @@ def clipped(
 def as_pullback(result: Pullback | Parts) -> Pullback:
     """The record, also of an estimator that gives its gradient alone."""
     return result if isinstance(result, Pullback) else Pullback(result)
+
+
+def _pulled(
+    estimator: AbstractSurrogate,
+    structure: AbstractStructure,
+    scores: Parts,
+    z: Parts,
+    saved: Saved,
+    grad: Parts,
+    mask: Mask,
+) -> Pullback:
+    """What an estimator makes of a gradient as it arrives.
+
+    A gradient that is not finite takes a step to points, or scores, that some algorithm then refuses: the error speaks
+    of the gradient, which is where the mistake is.
+    """
+    try:
+        clip = estimator.clip(structure, grad, mask)
+        return as_pullback(estimator.pullback(structure, scores, z, saved, clip, mask))
+    except ValueError:
+        if torch.compiler.is_compiling() or _functorch.is_functorch_wrapped_tensor(grad):
+            raise  # whose values cannot be looked at
+        bad = ~grad.isfinite() & mask
+        if not bad.any():
+            raise
+    instance, batch, part = first_part(bad, structure.event_ndim)
+    what = "NaN" if grad[bad][0].isnan() else "infinite"
+    raise ValueError(
+        f"the gradient that reaches {type(estimator).__name__} is {what} at part [{', '.join(map(str, part))}] of "
+        f"{instance_name(instance, batch)}; look for what makes it so in the loss, or in what uses z."
+    )
 
 
 def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
@@ -207,9 +238,8 @@ class _Surrogate(torch.autograd.Function):
         structure, estimator = ctx.structure, ctx.estimator
         if saved:
             refuse_mapped(grad, f"the way back of {estimator}")
-        grad = estimator.clip(structure, grad, mask)
-        pulled = estimator.pullback(structure, scores, z, tuple(saved), grad, mask)
-        return as_pullback(pulled).gradient, None, None, None
+        pulled = _pulled(estimator, structure, scores, z, tuple(saved), grad, mask)
+        return pulled.gradient, None, None, None
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, scores: Tensor, mask: Tensor, structure: Any, estimator: Any):  # pyright: ignore[reportIncompatibleMethodOverride]
