@@ -253,6 +253,24 @@ def test_a_system_stands_on_every_wire() -> None:
         assert list(make_config(given(THREE), {"system": alone}).stages) == ["sentiment"]
 
 
+def test_an_estimator_may_be_asked_for_on_a_wire() -> None:
+    for name in ("semantics.reads.estimator", "stages.semantics.reads.estimator", "semantics.reads.estimator.name"):
+        config = make_config(given(THREE), {"system": "ste", name: "lpgd"})
+        assert [one.name for one in estimators(config)] == ["lpgd", "ste"]
+        assert config.system == "lpgd+ste"
+        # The paper's experiments have one wire, and what stands on it is the system, with all that goes with one.
+        assert make_config({}, {name: "pipeline"}) == make_config({}, {"system": "pipeline"})
+        assert make_config({"system": "ste"}, {name: "attention"}) == make_config({"system": "attention"})
+    in_file = {"semantics": {"reads": {"estimator": "lpgd"}}}
+    assert make_config(in_file).system == "lpgd"
+    assert make_config(in_file, {"system": "ste"}) == make_config({"system": "ste"})
+    with pytest.raises(ValueError, match=r"system = 'ste' and semantics\.reads\.estimator = 'lpgd' both say"):
+        make_config({}, {"system": "ste", "semantics.reads.estimator": "lpgd"})
+    for asked in ({"semantics.reads.estimator.eta": 2.0}, {"stages.sentiment.reads.estimator": "ste"}):
+        with pytest.raises(ValueError, match="'bilstm' has no wire; leave out"):
+            make_config(given(THREE), {"system": "bilstm", **asked})
+
+
 def test_shared_options_go_to_the_wires_that_have_them() -> None:
     spigot, blackbox = estimators(make_config(given(THREE, estimator={"eta": 0.5, "strength": 3.0, "max_norm": 2.0})))
     assert (spigot.eta, spigot.max_norm) == (0.5, 0.1)  # what a wire says itself stands above the group

@@ -36,14 +36,15 @@ def expanded(chosen: Table, overrides: Table) -> Table:
         chosen: The file, with the overrides in it.
         overrides: These, nested. What they say of estimators holds whichever of them the system puts on the wires.
     """
-    task = chosen.get("task") or ("" if _names_stages(chosen) else "parsing")
+    task = chosen.get("task") or ("" if names_stages(chosen) else "parsing")
     if task and task not in TASKS:
         raise Refused(f"task is {task!r}; it must be one of {', '.join(TASKS)}, or name stages")
     for group in ("training", "data", "stages", *(POSSIBLE if task else ())):
         if not isinstance(chosen.get(group, {}), Mapping):
             raise Refused(f"{group} is {chosen[group]!r}; it must be a table of settings")
     values, spare = dict(chosen), {}
-    system = str(chosen.get("system", "spigot" if task else ""))
+    asked = {name: found for name in _stage_names(chosen) if (found := _named(overrides, name))}
+    system = _system(chosen, overrides, asked) if task else str(chosen.get("system", ""))
     if not task and system == _label(chosen["stages"]):
         system = ""  # what its wires say, written down by an earlier expansion
     known = systems(task, several=not task and any(map(is_multitask, chosen["stages"].values())))
@@ -77,11 +78,12 @@ def expanded(chosen: Table, overrides: Table) -> Table:
             f"system = {system!r} says what stands on wires, and there are none; choose one of "
             f"{', '.join((*UNWIRED, *MULTITASK))}, or let a stage read another"
         )
-    _wire(stages, system, values.pop("estimator", {}), overrides)
+    _wire(stages, system, values.pop("estimator", {}), overrides, asked)
     training = values.get("training", {})
     if training.get("pretrain") == "epochs":
         training = {**training, "pretrain": training.get("epochs", Config().training.epochs)}
-    called = "" if multitask_name(stages) else system  # a stage that finds several graphs is a part of the name
+    # A stage that finds several graphs is a part of the name, and so is a wire that was asked to be otherwise.
+    called = "" if multitask_name(stages) or not {*asked.values()} <= {system} else system
     return {**values, "system": called or _label(stages), "stages": stages, "training": training}
 
 
@@ -99,7 +101,7 @@ def _only(stages: Table, only: Any) -> Table:
     return {name: table for name, table in stages.items() if name in wanted}
 
 
-def _names_stages(chosen: Table) -> bool:
+def names_stages(chosen: Table) -> bool:
     """Whether a file has stages of its own, and not only settings for those of the paper's experiments."""
     settings = [name in POSSIBLE and "annotation" not in _table(t) for name, t in _table(chosen.get("stages")).items()]
     return "stages" in chosen and not (settings and all(settings))
@@ -153,8 +155,28 @@ def _lifted(values: Table) -> Table:
     return stages
 
 
-def _wire(stages: Table, system: str, options: Any, overrides: Table) -> None:
-    """Put the system's estimator on every wire, with the options that it has."""
+def _stage_names(chosen: Table) -> list[str]:
+    """The stages that a file has or may have."""
+    return [*dict.fromkeys((*POSSIBLE, *_table(chosen.get("stages"))))]
+
+
+def _system(chosen: Table, overrides: Table, asked: Mapping[str, str]) -> str:
+    """The system of one of the paper's experiments, which have one wire: what stands on it is the system.
+
+    What is asked for stands above the file, under either name, and what the file calls the system above its wire.
+    """
+    stage, name = next(iter(asked.items()), ("", ""))
+    wanted = str(overrides.get("system", name))
+    if name and wanted != name:
+        raise Refused(
+            f"system = {wanted!r} and {stage}.reads.estimator = {name!r} both say what stands on the wire; give one"
+        )
+    of_file = (found for name in POSSIBLE if (found := _named(chosen, name)))
+    return wanted or str(chosen.get("system", "")) or next(of_file, "spigot")
+
+
+def _wire(stages: Table, system: str, options: Any, overrides: Table, asked: Mapping[str, str]) -> None:
+    """Put the system's estimator on every wire, with the options that it has; what is asked of one wire comes first."""
     known = {field for name in ESTIMATORS for field in settings_class(name).model_fields if field != "name"}
     if not isinstance(options, Mapping):
         raise Refused("estimator must be a table of options")
@@ -164,22 +186,37 @@ def _wire(stages: Table, system: str, options: Any, overrides: Table) -> None:
             raise Refused(f"estimator.{name}: is not a known setting; the options of estimators are {listed}")
     if system in UNWIRED:
         end = list(stages)[-1]
+        if asked or any(_wire_options(overrides, name) for name in stages):
+            raise Refused(f"system = {system!r} has no wire; leave out what is asked of the estimator on one")
         for name in [name for name in stages if name != end]:
             del stages[name]
         stages[end] = {name: value for name, value in _table(stages[end]).items() if name != "reads"}
         return
-    estimator = "" if system in MULTITASK else system
+    everywhere = "" if system in MULTITASK else system
     for name, table in stages.items():
         if wires := _wires(table):
             forced, own = _table(overrides.get("estimator")), _wire_options(overrides, name)
+            estimator = asked.get(name, everywhere)
             stages[name] = {**table, "reads": [_wired(wire, estimator, options, forced, own) for wire in wires]}
 
 
-def _wire_options(overrides: Table, stage: str) -> dict[str, Any]:
-    """The options that overrides have for the estimator of a stage's wire: `semantics.reads.estimator.eta`."""
-    tables = _table(_table(overrides.get("stages")).get(stage)), _table(overrides.get(stage))
-    given = (_table(_table(table.get("reads")).get("estimator")) for table in tables)
-    return {name: value for table in given for name, value in table.items() if name != "name"}
+def _wire_options(tables: Table, stage: str) -> dict[str, Any]:
+    """The options that tables have for the estimator of a stage's wire: `semantics.reads.estimator.eta`."""
+    return {name: value for name, value in _on_wire(tables, stage).items() if name != "name"}
+
+
+def _named(tables: Table, stage: str) -> str:
+    """The estimator that tables put on a stage's wire: `semantics.reads.estimator`; empty if none."""
+    return str(_on_wire(tables, stage).get("name", ""))
+
+
+def _on_wire(tables: Table, stage: str) -> Table:
+    """What tables say of the estimator of a stage's wire, under either name of the stage."""
+    found: Table = {}
+    for table in (_table(_table(tables.get("stages")).get(stage)), _table(tables.get(stage))):
+        given = _table(table.get("reads")).get("estimator")
+        found.update({"name": given} if isinstance(given, str) else _table(given))
+    return found
 
 
 def _wires(stage: Any) -> list[Any]:
