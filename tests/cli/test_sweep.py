@@ -269,3 +269,10 @@ def test_a_real_trial_is_interrupted_and_goes_on(tiny, tmp_path, capsys, request
     assert cli.main(["train", f"{run}.toml", "--out", str(tmp_path / "whole"), "--threads", "1"]) == 0
     for name in ("model.safetensors", "steps.jsonl", "scores.json"):  # as if nobody had interrupted it
         assert (run / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_system_can_be_fixed():
+    study = as_study("synthetic", over={"estimator.eta": [0.1, 1.0]}, overrides={"system": "ste"})
+    planner = Planner(study, Path("runs/x"), {"system": "ste"})
+    planner.check()
+    assert {trial.config.system for trial in planner.trials({})} == {"ste"}

@@ -156,6 +156,7 @@ def conduct(
     """
     from spigot.cli.study_display import shown
     from spigot.experiments.study.runner import run_study, score_tests, survey, untested
+    from spigot.training.requirements import never_through
 
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1.")
@@ -164,7 +165,10 @@ def conduct(
         processes = max(1, cores() // threads if team is None else team.places)
     if processes < 1:
         raise ValueError(f"processes is {processes}; it must be at least 1.")
-    say(announcement(planner, survey(planner, processes), processes))
+    found = survey(planner, processes)
+    say(announcement(planner, found, processes))
+    if idle := next(((one.trial, said) for one in found if (said := never_through(one.trial.config))), None):
+        say(f"{idle[0].name}: {idle[1]}")
     looks = run_study(planner, processes=processes, threads=threads, team=team)
     known = shown(looks, planner.size, processes)
     if tests and (missing := untested(planner, known)):

@@ -71,6 +71,7 @@ def train(
     from spigot.training import run
     from spigot.training.checkpoint import SCORES
     from spigot.training.loop import phases
+    from spigot.training.requirements import never_through
 
     if resume is not None:
         if config is not None or settings or out is not None:
@@ -88,6 +89,8 @@ def train(
         if out is None and is_first_process():
             say(f"The run goes to {folder}")
         steps = run.train(chosen, folder, torch_device(device), precision=precision)
+    if is_first_process() and (idle := never_through(chosen)):
+        say(idle)
     with use_threads(threads):
         watched(_resumable(steps, folder), phases(chosen))
     if is_first_process():

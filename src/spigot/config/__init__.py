@@ -6,7 +6,7 @@ A configuration is put together from, in rising order of precedence, the default
 
 from spigot.config.experiment import Config, SharedEncoder, Training, stage_class
 from spigot.config.known import settings
-from spigot.config.load import as_options, load_config, make_config, resolved_config
+from spigot.config.load import as_options, check_useful, load_config, make_config, resolved_config
 from spigot.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
 from spigot.config.shipped import find_config, shipped_configs
 from spigot.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
@@ -30,6 +30,7 @@ __all__ = [
     "Training",
     "Values",
     "as_options",
+    "check_useful",
     "find_config",
     "load_config",
     "make_config",

@@ -1,7 +1,7 @@
 """From a TOML file to an experiment: defaults, what the task and the preset say, the file, overrides by dotted name."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not valid TOML: {brief(error)}.") from None
     config = make_config(given, overrides, where=str(path), options=as_options(overrides or {}))
-    _check_useful(config, overrides or {})
+    check_useful([config], overrides or {})
     return config
 
 
@@ -151,13 +151,30 @@ def _nested(overrides: Mapping[str, Any]) -> Table:
     return changes
 
 
-def _check_useful(config: Config, overrides: Mapping[str, Any]) -> None:
-    """Complain about an option that somebody asked for and that no wire has."""
-    estimators = {wire.estimator.name: type(wire.estimator).model_fields for _, wire in config.wires}
-    for option in _nested(overrides).get("estimator", {}):
-        if not any(option in fields for fields in estimators.values()):
+def check_useful(configs: Sequence[Config], asked: Iterable[str], where: str = "") -> None:
+    """Complain about an option of estimators that somebody asked for and that no wire has.
+
+    Args:
+        configs: The experiments that it was asked of; one that has it is enough.
+        asked: Settings by dotted name.
+        where: The table that they stand in, for the message.
+
+    Raises:
+        ValueError: If there is such an option; it says which there are.
+
+    Example:
+        >>> check_useful([make_config({"system": "ste"})], ["estimator.rho"])
+        Traceback (most recent call last):
+        ValueError: estimator.rho would change nothing, since no wire of system = 'ste' has such an option: ste has ...
+    """
+    wires = [wire for config in configs for _, wire in config.wires]
+    estimators = {wire.estimator.name: type(wire.estimator).model_fields for wire in wires}
+    systems = ", ".join(dict.fromkeys(repr(config.system) for config in configs))
+    for name in asked:
+        group, _, option = name.partition(".")
+        if group == "estimator" and option and not any(option in fields for fields in estimators.values()):
             known = "; ".join(f"{name} has {', '.join([*fields][1:]) or 'none'}" for name, fields in estimators.items())
             raise ValueError(
-                f"estimator.{option} would change nothing, since no wire of system = {config.system!r} has such an "
+                f"{where and where + ': '}{name} would change nothing, since no wire of system = {systems} has such an "
                 f"option{known and ': ' + known}."
             )

@@ -33,6 +33,26 @@ def nothing_for(stage: str, annotation: type[AbstractAnnotation], data: str, giv
     return f"{stage} has no {annotation.nouns} to train on; set data.{data}.train, or data.source = 'synthetic'."
 
 
+def never_through(config: Config) -> str:
+    """What to tell a user whose training ends before gradients may pass its wires; empty if they may, or none would.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> never_through(make_config({"system": "ste", "training": {"warm_up": 2, "epochs": 2}}))
+        'training.warm_up is 2 and training.epochs 2: no gradient passes a wire, and ste does what any other would.'
+        >>> never_through(make_config({"system": "ste", "training": {"warm_up": 2, "epochs": 3}}))
+        ''
+    """
+    training = config.training
+    through = any(not wire.is_frozen for _, wire in config.wires)
+    if not through or not training.warm_up or training.warm_up < training.epochs:
+        return ""
+    return (
+        f"training.warm_up is {training.warm_up} and training.epochs {training.epochs}: no gradient passes a wire, and "
+        f"{config.system} does what any other would."
+    )
+
+
 def require_sentences(config: Config, corpus: Corpus) -> None:
     """Complain about a stage without any sentences.
 

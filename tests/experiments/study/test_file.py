@@ -55,6 +55,8 @@ def test_values_keep_their_kinds():
         ({"systems": {"ste": 3}}, "systems.ste: it should be a table"),
         ({"systems": {"a b": {}}}, "'a b' cannot be a name in a study"),
         ({"systems": {"spigott": {}}}, "spigott has no settings, and is no system; did you mean spigot?"),
+        ({"systems": {"STE": {}}}, "STE has no settings, and is no system; did you mean ste?"),
+        ({"along": "words", "vary": {"a": [1], "b": [2]}}, "along is 'words', and vary has several settings"),
         ({"systems": {"p": {}}, "shared": {"p": {}}}, "p is a system and a shared training"),
         ({"points": {"p": {}}, "shared": {"p": {}}}, "p is a point and a shared training"),
         ({"against": ["ste"]}, "against names 'ste', and the systems are none"),
@@ -92,6 +94,26 @@ def test_what_cannot_be_is_refused(given, message):
     with pytest.raises((ValueError, FileNotFoundError), match=message) as error:
         study(**given)
     assert str(error.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("table", ["systems", "points", "shared", "settings", "tune"])
+def test_an_empty_table_takes_away_what_a_study_extends_has(tmp_path, table):
+    write(
+        tmp_path,
+        "base",
+        """
+        config = "synthetic"
+        settings = { training.epochs = 3 }
+        shared.parser = { settings = { only = "syntax" } }
+        systems = { ste = {}, spigot = {} }
+        points = { few = {}, many = {} }
+        tune = { seeds = [100] }
+        """,
+    )
+    write(tmp_path, "less", f'extends = "base.toml"\n{table} = {{}}')
+    whole, less = load_study(tmp_path / "base.toml"), load_study(tmp_path / "less.toml")
+    assert getattr(whole, table) != getattr(make_study({"config": "synthetic"}), table)
+    assert getattr(less, table) == getattr(make_study({"config": "synthetic"}), table)
 
 
 def test_a_study_over_another(tmp_path):

@@ -52,6 +52,34 @@ def test_seeds_come_first_then_points_then_systems():
     assert len({config.data.model_dump_json() for config in configs.values()}) == 1
 
 
+def test_a_system_that_nothing_tells_from_the_default_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^systems\.mine has no settings, and mine is no system"):
+        planned(OUT, systems={"ste": {}, "mine": {}})
+    assert planned(OUT, settings={"system": "ste"}, systems={"mine": {}}).size == 1  # as the study says
+    file = tmp_path / "stages.toml"
+    file.write_text("stages.syntax = { annotation = 'trees' }")
+    assert planned(OUT, config=str(file), systems={"mine": {}, "other": {"settings": {"syntax.mlp": 8}}}).size == 2
+
+
+@pytest.mark.parametrize(
+    ("study", "where"),
+    [
+        ({"systems": {"ste": {"settings": {"estimator.rho": 1.0}}}}, r"systems\.ste: "),
+        ({"systems": {"ste": {"tune": {"estimator.rho": [1.0, 2.0]}}}}, r"systems\.ste: "),
+        ({"systems": {"ste": {}}, "settings": {"estimator.rho": 1.0}}, "settings: "),
+        ({"systems": {"ste": {}}, "points": {"p": {"settings": {"estimator.rho": 1.0}}}}, r"points\.p\.settings: "),
+    ],
+)
+def test_an_option_that_no_wire_has_is_refused(study, where):
+    with pytest.raises(ValueError, match=rf"^{where}estimator\.rho would change nothing, .*: ste has eta, "):
+        planned(OUT, **study).check()
+    with pytest.raises(ValueError, match=r"^estimator\.rho would change nothing"):
+        replace(planned(OUT, systems={"ste": {}}), overrides={"estimator.rho": 1.0}).check()
+    # What stands for all systems may be of use to some.
+    replace(planned(OUT, systems={"ste": {}, "lpgd": {}}), overrides={"estimator.rho": 1.0}).check()
+    planned(OUT, systems={"": {"tune": {"system": ["ste", "lpgd"], "estimator.rho": [1.0, 2.0]}}}).check()
+
+
 def test_what_stands_above_what():
     study = {
         "settings": {"training.epochs": 1, "training.batch": 1, "training.warm_up": 1, "syntax.mlp": 1},

@@ -68,7 +68,7 @@ def reported(planner: Planner, known: Sequence[Progress]) -> ReportedStudy | Non
         against=next(iter(others), None),
         comparisons=[pair for pair in pairs if pair[0] != pair[1]] if others else None,
         places=places if any(places.values()) else {},
-        names={_AT: study.along} if study.along else {},
+        names={next(iter(study.vary), _AT): study.along} if study.along else {},
     )
 
 

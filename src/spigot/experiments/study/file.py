@@ -152,7 +152,7 @@ class Study(Values):
             kind = "system" if self.systems else "point"
             raise ValueError(f"{min(both)} is a {kind} and a shared training; call one of them otherwise")
         for name, system in self.systems.items():
-            near = difflib.get_close_matches(name, known_systems(several=True), 1, 0.8)
+            near = difflib.get_close_matches(name.lower(), known_systems(several=True), 1, 0.8)
             if near and near[0] != name and not system.settings and not system.tune:
                 raise ValueError(f"{name} has no settings, and is no system; did you mean {near[0]}?")
         for name in self.against:
@@ -172,6 +172,8 @@ class Study(Values):
             raise ValueError("points and vary both say where systems are compared; give one of them")
         if ranges := [name for name, values in self.vary.items() if isinstance(values, Range)]:
             raise ValueError(f"vary.{ranges[0]} must be a list of values")
+        if self.along and len(self.vary) > 1:
+            raise ValueError(f"along is {self.along!r}, and vary has several settings; leave along out")
         if self.tune.point and not self.vary and self.tune.point not in self.points:
             raise ValueError(
                 f"tune.point is {self.tune.point!r}, and the points are {', '.join(self.points) or 'none'}"
@@ -190,8 +192,8 @@ class Study(Values):
 def load_study(path: str | Path) -> Study:
     """Read a study from a TOML file.
 
-    A file may say `extends = "other"` and then only what is different from that study; an empty table, such as the
-    `tune = {}` of a system, takes away what stood there.
+    A file may say `extends = "other"` and then only what is different from that study; an empty table, such as
+    `points = {}` or the `tune = {}` of a system, takes away what stood there.
 
     Args:
         path: The file, or the name of a study that comes with spigot.
@@ -234,7 +236,7 @@ def _over(below: Mapping[str, Any], given: Mapping[str, Any], file: Path) -> dic
     whole = dict(below)
     for name, value in given.items():
         under = whole.get(name)
-        if not isinstance(value, Mapping) or not isinstance(under, Mapping):
+        if not value or not isinstance(value, Mapping) or not isinstance(under, Mapping):
             whole[name] = value
         elif name in ("systems", "shared", "points"):
             whole[name] = {**under, **{k: _part(under.get(k), table, file) for k, table in value.items()}}

@@ -1,5 +1,6 @@
 """From a study to its trainings: which there are, what each starts from, and what tuning has chosen."""
 
+import contextlib
 import itertools
 import re
 import statistics
@@ -9,13 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from spigot.config import Config, as_options, find_config, make_config
+from spigot.config import Config, as_options, check_useful, find_config, make_config
 from spigot.config import systems as known_systems
+from spigot.config.expansion import names_stages
 from spigot.experiments.study.file import Contestant, Point, Study
+from spigot.experiments.study.points import points_of
+from spigot.experiments.study.refusals import check_named, check_overrides
 from spigot.experiments.study.search import Combination, combinations, fits, how_many, suggestion, unseen
 from spigot.experiments.study.trials import Role, Trial, short_names, show_value, trial_name
-from spigot.experiments.study.values import Range
 
+_EXAMPLES = 64  # combinations that are looked at before any is tried
 _REFERENCE = re.compile(r"\{(.+)\}")
 
 
@@ -84,12 +88,14 @@ class Planner:
         self._made: dict[str, Trial] = {}
         self._begun: list[str] = []
         self._contestants = dict(self.study.systems) or {"": Contestant()}
-        self._places = _points(self.study) or {"": Point()}
+        self._places = points_of(self.study) or {"": Point()}
         self.systems: dict[str, Contestant] = _only("system", self._contestants, self.only_systems)
         self.points: dict[str, Point] = _only("point", self._places, self.only_points)
         if (at := self.study.tune.point) and at not in self._places:
             raise ValueError(f"tune.point is {at!r}, and the points are {', '.join(self._places)}.")
-        _check_overrides(self.overrides, self.study, self.points)
+        check_overrides(self.overrides, self.study, self.points)
+        if "system" not in {**self._file, **self.study.settings} and not names_stages(self._file):
+            check_named(self._contestants)
 
     def trials(self, known: Mapping[str, Known], parallel: int = 1) -> list[Trial]:
         """All trainings that can be named by now, in the order they are to be started.
@@ -124,6 +130,29 @@ class Planner:
             for values in self._combinations(system, self._tuned_for(point))[:1]:
                 for seed in self.study.seeds[:1]:
                     self._new_trial(system, point, seed, "final", values)
+        self._check_options()
+
+    def _check_options(self) -> None:
+        """Complain of options of estimators that nothing has that they are given to."""
+        configs = list[Config]()
+        for name, contestant in self._contestants.items():
+            own = self._examples(name)
+            configs += own
+            if own:
+                where = f"systems.{name}" if name else ""
+                check_useful(own, (*contestant.settings, *contestant.tune), where)
+        wide = {"settings": self.study.settings, "": self.overrides}
+        wide |= {f"points.{name}.settings": point.settings for name, point in self._places.items()}
+        for where, settings in wide.items():
+            check_useful(configs, settings, where)
+
+    def _examples(self, system: str) -> list[Config]:
+        """Experiments of a system, one for each of the first combinations to try that are valid ones."""
+        point, found = next(iter(self.points)), list[Config]()
+        for values in self._combinations(system, self._tuned_for(point))[:_EXAMPLES] or [{}]:
+            with contextlib.suppress(ValueError):  # such a combination is reported when it is tried, and never chosen
+                found.append(self._new_trial(system, point, 0, "final", values).config)
+        return found
 
     @property
     def size(self) -> int:
@@ -320,52 +349,3 @@ def _only(noun: str, known: Mapping[str, Any], wanted: Sequence[str]) -> dict[st
         if name not in known:
             raise ValueError(f"there is no {noun} {name!r}; the study has {', '.join(filter(None, known)) or 'none'}.")
     return {name: value for name, value in known.items() if not wanted or name in wanted}
-
-
-def _check_overrides(overrides: Mapping[str, Any], study: Study, points: Mapping[str, Point]) -> None:
-    """Refuse what would make trainings the same that are to differ, or be changed by the study again."""
-    for name in overrides:
-        if name == "seed":
-            raise ValueError("seed is for the study to say; leave out --seed, and give --seeds.")
-        if name == "training.tests":
-            raise ValueError(
-                "no training of a study reads its test sets; leave out --training.tests, and give --tests."
-            )
-        if name == "system" and study.systems:
-            raise ValueError("system is what the study compares; leave out --system, or choose some by --systems.")
-        if tuned := [system for system, contestant in study.systems.items() if name in contestant.tune]:
-            raise ValueError(f"{name} is tuned{f' for {tuned[0]}' if tuned[0] else ''}; leave out --{name}.")
-        if name in study.vary:
-            raise ValueError(f"{name} varies from point to point; leave out --{name}, or choose some by --points.")
-    seen: dict[str, dict[str, Any]] = {}
-    for name, point in points.items():
-        left = {setting: value for setting, value in point.settings.items() if setting not in overrides}
-        if same := next((other for other, values in seen.items() if values == left), None):
-            said = next((f"--{setting}" for setting in point.settings if setting in overrides), "the file")
-            raise ValueError(f"{said} makes the points {same} and {name} the same; choose one of them by --points.")
-        seen[name] = left
-
-
-def _points(study: Study) -> dict[str, Point]:
-    found: dict[str, Point] = {}
-    for name, point in study.points.items():
-        found[name] = point if point.x is not None else point.model_copy(update={"x": _number(name)})
-    if not study.vary:
-        return found
-    labels = short_names(list(study.vary))
-    lists = [values for values in study.vary.values() if not isinstance(values, Range)]
-    for picked in itertools.product(*lists):
-        settings = dict(zip(study.vary, picked, strict=True))
-        name = ",".join(f"{labels[setting]}={show_value(value)}" for setting, value in settings.items())
-        if name in found:
-            raise ValueError(f"vary makes the point {name} twice; give values that look different.")
-        alone = picked[0] if len(picked) == 1 and isinstance(picked[0], int | float) else None
-        found[name] = Point(settings=settings, x=None if isinstance(alone, bool) else alone)
-    return found
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text.replace(",", "").replace("_", ""))
-    except ValueError:
-        return None
