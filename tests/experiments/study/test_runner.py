@@ -135,7 +135,7 @@ def test_how_often_is_for_the_study_to_say(out, team, retries):
 def test_how_a_training_ended(out, team):
     for how in ("kill", "empty"):
         (out / f"{how}-{how}-0").touch()
-    known = finish(planned(out, systems={"kill": {}, "empty": {}}, retries=0), team)
+    known = finish(planned(out, settings={"system": "ste"}, systems={"kill": {}, "empty": {}}, retries=0), team)
     assert known["kill-0"].reason == "It was ended by SIGKILL, as the system does when memory runs out."
     assert known["empty-0"].reason == "It ended without a scores.json."
 
@@ -207,7 +207,7 @@ def interrupted(looks, number, when):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_asked_to_stop(number, out, team):
     (out / "hang-b-0").touch()
-    planner = planned(out, systems={"a": {}, "b": {}, "c": {}})
+    planner = planned(out, settings={"system": "ste"}, systems={"a": {}, "b": {}, "c": {}})
     looks = run_study(planner, team=team, pause=0.005)
     message, places = interrupted(looks, number, lambda known: "b-0 hangs" in calls(out))
     assert message == "interrupted with 1 of 3 trainings finished; run the same command again to go on."
