@@ -10,18 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spigot.algorithms.factor_networks import Network, Outside
+from spigot.algorithms.factor_networks import Network
 from spigot.algorithms.factor_reference import excesses
 from spigot.algorithms.factor_search import Found, best_members
-from spigot.algorithms.factor_tables import FactorKind, FactorTable, Indices, inequalities
+from spigot.algorithms.factor_tables import FactorTable, Indices, inequalities
 from spigot.algorithms.host import HostFunction
 from spigot.algorithms.negotiation import Terms
 from spigot.algorithms.reduce import refuse_nan
 from spigot.checks import check_parts, contradiction_error, infinite_error, instance_name
 from spigot.factors import AbstractFactor, Member
 from spigot.interface import AbstractStructure
-from spigot.polytopes.hull import ConvexHull
 from spigot.polytopes.local import LocalPolytope, check_network, graph_of, rows_of
+from spigot.structures.factor_network import make_network
 from spigot.structures.linear import ZeroOneProgram
 from spigot.types import Flags, Mask, Parts, Values
 
@@ -272,7 +272,7 @@ class FactorGraph(AbstractFactorGraph):
         return ZeroOneProgram(*inequalities(self._network.table, self.parts))
 
     def _make_network(self) -> Network:
-        return make_network([self])
+        return make_network([(self.parts, self.factors)])
 
     def _factors(self, graph: int) -> Sequence[AbstractFactor]:
         return self.factors
@@ -311,7 +311,7 @@ class FactorGraphs(AbstractFactorGraph):
         return f"FactorGraphs({len(self.graphs)} graphs of up to {self._network.parts} parts)"
 
     def _make_network(self) -> Network:
-        return make_network(self.graphs)
+        return make_network([(graph.parts, graph.factors) for graph in self.graphs])
 
     def _factors(self, graph: int) -> Sequence[AbstractFactor]:
         return self.graphs[graph].factors
@@ -319,57 +319,6 @@ class FactorGraphs(AbstractFactorGraph):
     @property
     def _graphs(self) -> Indices:
         return np.arange(len(self.graphs))
-
-
-def make_network(graphs: Sequence[FactorGraph]) -> Network:
-    """The tables of some graphs."""
-    rows, members = [], []
-    for g, graph in enumerate(graphs):
-        for factor in graph.factors:
-            if not isinstance(factor, AbstractFactor):
-                raise TypeError(f"factors holds {factor!r}; it takes factors, such as spigot.factors.ExactlyOne.")
-            one = factor.rows()
-            if one.variables.size and one.variables.max() >= graph.parts:
-                raise ValueError(
-                    f"{factor} names variable {one.variables.max()}; the graph has {graph.parts}, counted from 0."
-                )
-            some = (one.variables >= 0).any(1)  # a factor without variables that could be broken was refused
-            picked = [None if column is None else column[some] for column in one[3:7]]
-            rows.append(
-                one._replace(
-                    variables=one.variables[some],
-                    graph=np.full(int(some.sum()), g),
-                    **dict(zip(("negated", "weights", "least", "most"), picked, strict=True)),
-                )
-            )
-            if isinstance(factor, Member):
-                members.append((g, factor.structure, factor.at[some]))
-    table = FactorTable.of(rows, max(1, len(graphs)))
-    parts = max((graph.parts for graph in graphs), default=0)
-    return Network(table, _outside(table, members), parts)
-
-
-def _outside(table: FactorTable, members: list[tuple[int, AbstractStructure, np.ndarray]]) -> tuple[Outside, ...]:
-    """Structures among the factors, equal ones together, filled up to one size."""
-    places = np.flatnonzero(table.kind == FactorKind.OUTSIDE)  # in the order of graphs, and of factors in a graph
-    groups: dict[AbstractStructure, list[tuple[np.ndarray, np.ndarray]]] = {}
-    begin = 0
-    for _, structure, at in members:
-        groups.setdefault(structure, []).append((places[begin : begin + len(at)], at))
-        begin += len(at)
-    found = []
-    for structure, several in groups.items():
-        size = np.max([at.shape[1:] for _, at in several], 0)
-        padded = [
-            np.pad(
-                at, [(0, 0), *((0, int(s - n)) for s, n in zip(size, at.shape[1:], strict=True))], constant_values=-1
-            )
-            for _, at in several
-        ]
-        hull = ConvexHull(structure)
-        factor = np.concatenate([place for place, _ in several])
-        found.append(Outside(structure, hull.project, hull.face, factor, np.concatenate(padded)))
-    return tuple(found)
 
 
 def _find(
