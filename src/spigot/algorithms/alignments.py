@@ -11,6 +11,7 @@ from spigot.algorithms import alignments_reference as reference
 from spigot.algorithms.kernels import Fault, flatten, raise_fault
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
+from spigot.algorithms.sums import register_checked, register_sums
 from spigot.checks import hopeless_error, impossible_error
 
 WORDS = "path"
@@ -79,15 +80,7 @@ def _checked_cells(scores: Tensor, mask: Tensor) -> Tensor:
     return summable(scores, mask, 2).masked_fill(~mask, 0)
 
 
-@_checked_cells.register_fake
-def _(scores: Tensor, mask: Tensor) -> Tensor:
-    return torch.empty_like(scores)
-
-
-_checked_cells.register_autograd(
-    lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None),
-    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
-)
+register_checked(_checked_cells)
 
 
 @operator("spigot::align_sums")
@@ -105,32 +98,6 @@ def _align_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, 
     return log_partition.reshape(scores.shape[:-2]), mu.reshape(scores.shape) if marginals else mu
 
 
-@_align_sums.register_fake
-def _(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
-    mu = torch.empty_like(scores, memory_format=torch.contiguous_format) if marginals else scores.new_empty(0)
-    return scores.new_empty(scores.shape[:-2]), mu
-
-
-def _save(ctx, inputs, output) -> None:
-    scores, mask, _ = inputs
-    ctx.save_for_backward(scores, mask, output[1])
-    ctx.set_materialize_grads(False)
-
-
-def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
-    scores, mask, mu = ctx.saved_tensors
-    grad = None
-    if grad_log_partition is not None:
-        grad = grad_log_partition[..., None, None] * mu
-    if grad_mu is not None:
-        curved = _align_hessian(scores, mask, grad_mu)
-        grad = curved if grad is None else grad + curved
-    return grad, None, None
-
-
-_align_sums.register_autograd(_backward, setup_context=_save)
-
-
 @operator("spigot::align_hessian")
 @through_host
 def _align_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
@@ -145,9 +112,7 @@ def _align_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     return result.reshape(scores.shape)
 
 
-@_align_hessian.register_fake
-def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+register_sums(_align_sums, _align_hessian, 2)
 
 
 @operator("spigot::align_sample")
@@ -205,7 +170,7 @@ def _(scores: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return scores.new_empty(*batch, k, *scores.shape[-2:]), scores.new_empty(*batch, k, dtype=torch.bool)
 
 
-for _operator in (align_argmax, _checked_cells, _align_sums, _align_hessian, align_sample, align_k_best):
+for _operator in (align_argmax, align_sample, align_k_best):
     batched(_operator)
 
 

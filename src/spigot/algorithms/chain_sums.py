@@ -25,6 +25,7 @@ from spigot.algorithms.draws import uniform
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
+from spigot.algorithms.sums import register_checked, register_sums
 from spigot.checks import hopeless_error
 
 
@@ -81,15 +82,7 @@ def _checked_chains(scores: Tensor, parts: Tensor) -> Tensor:
     return summable(scores, parts, 3).masked_fill(~parts, 0)
 
 
-@_checked_chains.register_fake
-def _(scores: Tensor, parts: Tensor) -> Tensor:
-    return torch.empty_like(scores)
-
-
-_checked_chains.register_autograd(
-    lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None),
-    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
-)
+register_checked(_checked_chains)
 
 
 @operator("spigot::chain_sums")
@@ -106,32 +99,6 @@ def _chain_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, 
     return log_partition.reshape(scores.shape[:-3]), mu.reshape(scores.shape) if marginals else mu
 
 
-@_chain_sums.register_fake
-def _(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
-    mu = torch.empty_like(scores, memory_format=torch.contiguous_format) if marginals else scores.new_empty(0)
-    return scores.new_empty(scores.shape[:-3]), mu
-
-
-def _save(ctx, inputs, output) -> None:
-    scores, mask, _ = inputs
-    ctx.save_for_backward(scores, mask, output[1])
-    ctx.set_materialize_grads(False)
-
-
-def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
-    scores, mask, mu = ctx.saved_tensors
-    grad = None
-    if grad_log_partition is not None:
-        grad = grad_log_partition[..., None, None, None] * mu
-    if grad_mu is not None:
-        curved = _chain_hessian(scores, mask, grad_mu)
-        grad = curved if grad is None else grad + curved
-    return grad, None, None
-
-
-_chain_sums.register_autograd(_backward, setup_context=_save)
-
-
 @operator("spigot::chain_hessian")
 @through_host
 def _chain_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
@@ -143,9 +110,7 @@ def _chain_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     return result.reshape(scores.shape)
 
 
-@_chain_hessian.register_fake
-def _(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+register_sums(_chain_sums, _chain_hessian, 3)
 
 
 @operator("spigot::chain_sample")
@@ -205,7 +170,4 @@ def sample_reference(
     return states
 
 
-batched(_checked_chains)
-batched(_chain_sums)
-batched(_chain_hessian)
 batched(chain_sample)

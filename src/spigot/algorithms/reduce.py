@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from spigot.algorithms.operators import batched, operator
+from spigot.algorithms.operators import operator
+from spigot.algorithms.sums import register_checked
 from spigot.checks import first_part, giant_error, hopeless_error, infinite_error, nan_error
 
 
@@ -18,22 +19,7 @@ def checked(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1.79769
     return summable(parts, mask, event_ndim, limit).masked_fill(~mask, 0)
 
 
-@checked.register_fake
-def _(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1.7976931348623157e308) -> Tensor:
-    return torch.empty_like(parts)
-
-
-def _keep_mask(ctx, inputs, output):
-    ctx.save_for_backward(inputs[1])
-
-
-def _mask_gradient(ctx, grad: Tensor):
-    (mask,) = ctx.saved_tensors
-    return grad.masked_fill(~mask, 0), None, None, None
-
-
-checked.register_autograd(_mask_gradient, setup_context=_keep_mask)
-batched(checked)
+register_checked(checked)
 
 
 def refuse_nan(parts: Tensor, mask: Tensor, event_ndim: int, what: str = "scores") -> None:

@@ -20,6 +20,7 @@ from spigot.algorithms.draws import uniforms
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
+from spigot.algorithms.sums import register_sums
 from spigot.checks import hopeless_error
 
 
@@ -54,32 +55,6 @@ def _subset_sums(scores: Tensor, mask: Tensor, minimum: int, maximum: int, margi
     return log_partition.reshape(scores.shape[:-1]), mu.reshape(scores.shape) if marginals else mu
 
 
-@_subset_sums.register_fake
-def _(scores: Tensor, mask: Tensor, minimum: int, maximum: int, marginals: bool) -> tuple[Tensor, Tensor]:
-    mu = torch.empty_like(scores, memory_format=torch.contiguous_format) if marginals else scores.new_empty(0)
-    return scores.new_empty(scores.shape[:-1]), mu
-
-
-def _save(ctx, inputs, output) -> None:
-    scores, mask, ctx.minimum, ctx.maximum, _ = inputs
-    ctx.save_for_backward(scores, mask, output[1])
-    ctx.set_materialize_grads(False)
-
-
-def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
-    scores, mask, mu = ctx.saved_tensors
-    grad = None
-    if grad_log_partition is not None:
-        grad = grad_log_partition.unsqueeze(-1) * mu
-    if grad_mu is not None:
-        curved = _subset_hessian(scores, mask, grad_mu, ctx.minimum, ctx.maximum)
-        grad = curved if grad is None else grad + curved
-    return grad, None, None, None, None
-
-
-_subset_sums.register_autograd(_backward, setup_context=_save)
-
-
 @operator("spigot::subset_hessian")
 @through_host
 def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: int, maximum: int) -> Tensor:
@@ -99,9 +74,7 @@ def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: in
     return result.reshape(scores.shape)
 
 
-@_subset_hessian.register_fake
-def _(scores: Tensor, mask: Tensor, direction: Tensor, minimum: int, maximum: int) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
+register_sums(_subset_sums, _subset_hessian, 1)
 
 
 @operator("spigot::sample_subsets")
@@ -135,8 +108,7 @@ def _(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, maximum: int) -
     return scores.new_empty(*scores.shape[:-1], seeds.shape[-1], scores.shape[-1])
 
 
-for _operator in (_subset_sums, _subset_hessian, sample_subsets):
-    batched(_operator)
+batched(sample_subsets)
 
 
 def _refuse(scores: Tensor, mask: Tensor, minimum: int) -> None:

@@ -12,8 +12,9 @@ from spigot import native
 from spigot.algorithms.eisner import inside_reference
 from spigot.algorithms.kernels import flatten, raise_tree_fault
 from spigot.algorithms.matrix_tree import matrix_tree_reference
-from spigot.algorithms.operators import batched, operator, through_host
+from spigot.algorithms.operators import operator, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan, summable
+from spigot.algorithms.sums import register_checked, register_sums
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
 from spigot.checks import impossible_error
@@ -62,15 +63,7 @@ def checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bo
     return summable(scores, arcs, 2).masked_fill(~arcs, 0)
 
 
-@checked_arcs.register_fake
-def _(scores: Tensor, arcs: Tensor, projective: bool, single_root: bool) -> Tensor:
-    return torch.empty_like(scores)
-
-
-checked_arcs.register_autograd(
-    lambda ctx, grad: (grad.masked_fill(~ctx.saved_tensors[0], 0), None, None, None),
-    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1]),
-)
+register_checked(checked_arcs)
 
 
 @operator("spigot::tree_sums")
@@ -89,33 +82,6 @@ def _tree_sums(
     return log_partition.reshape(scores.shape[:-2]), mu.reshape(scores.shape) if marginals else mu
 
 
-@_tree_sums.register_fake
-def _(scores: Tensor, mask: Tensor, projective: bool, single_root: bool, marginals: bool) -> tuple[Tensor, Tensor]:
-    mu = torch.empty_like(scores, memory_format=torch.contiguous_format) if marginals else scores.new_empty(0)
-    return scores.new_empty(scores.shape[:-2]), mu
-
-
-def _save(ctx, inputs, output) -> None:
-    scores, mask, *kind, _ = inputs
-    ctx.kind = TreeKind(*kind)
-    ctx.save_for_backward(scores, mask, output[1])
-    ctx.set_materialize_grads(False)
-
-
-def _backward(ctx, grad_log_partition: Tensor | None, grad_mu: Tensor | None):
-    scores, mask, mu = ctx.saved_tensors
-    grad = None
-    if grad_log_partition is not None:
-        grad = grad_log_partition[..., None, None] * mu
-    if grad_mu is not None:
-        curved = _tree_hessian(scores, mask, grad_mu, *ctx.kind)
-        grad = curved if grad is None else grad + curved
-    return grad, None, None, None, None
-
-
-_tree_sums.register_autograd(_backward, setup_context=_save)
-
-
 @operator("spigot::tree_hessian")
 @through_host
 def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_root: bool) -> Tensor:
@@ -129,11 +95,4 @@ def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, projective: b
     return result.reshape(scores.shape)
 
 
-@_tree_hessian.register_fake
-def _(scores: Tensor, mask: Tensor, direction: Tensor, projective: bool, single_root: bool) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
-
-
-batched(checked_arcs)
-batched(_tree_sums)
-batched(_tree_hessian)
+register_sums(_tree_sums, _tree_hessian, 2)
