@@ -266,9 +266,6 @@ def test_an_estimator_may_be_asked_for_on_a_wire() -> None:
     assert make_config(in_file, {"system": "ste"}) == make_config({"system": "ste"})
     with pytest.raises(ValueError, match=r"system = 'ste' and semantics\.reads\.estimator = 'lpgd' both say"):
         make_config({}, {"system": "ste", "semantics.reads.estimator": "lpgd"})
-    for asked in ({"semantics.reads.estimator.eta": 2.0}, {"stages.sentiment.reads.estimator": "ste"}):
-        with pytest.raises(ValueError, match="'bilstm' has no wire; leave out"):
-            make_config(given(THREE), {"system": "bilstm", **asked})
 
 
 def test_shared_options_go_to_the_wires_that_have_them() -> None:
@@ -290,6 +287,9 @@ def test_an_option_that_nothing_takes_is_refused_when_it_is_asked_for(tmp_path: 
     assert load_config(file, {"estimator.eta": 3.0}) == make_config({"system": "ste", "estimator": {"eta": 3.0}})
     with pytest.raises(ValueError, match=r"^estimator\.eta would change .*'neurboparser' has such an option\.$"):
         load_config(file, {"system": "neurboparser", "estimator.eta": 3.0})
+    for asked in ({"semantics.reads.estimator.eta": 2.0}, {"stages.semantics.reads.estimator.max_norm": 1.0}):
+        with pytest.raises(ValueError, match="would change nothing, since semantics reads no stage in system = 'neurb"):
+            load_config(file, {"system": "neurboparser", **asked})
     assert (
         make_config({"system": "ste"}, {"estimator.strength": 3.0}).system == "ste"
     )  # a comparison has several systems

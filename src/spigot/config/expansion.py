@@ -186,8 +186,6 @@ def _wire(stages: Table, system: str, options: Any, overrides: Table, asked: Map
             raise Refused(f"estimator.{name}: is not a known setting; the options of estimators are {listed}")
     if system in UNWIRED:
         end = list(stages)[-1]
-        if asked or any(_wire_options(overrides, name) for name in stages):
-            raise Refused(f"system = {system!r} has no wire; leave out what is asked of the estimator on one")
         for name in [name for name in stages if name != end]:
             del stages[name]
         stages[end] = {name: value for name, value in _table(stages[end]).items() if name != "reads"}

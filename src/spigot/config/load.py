@@ -152,7 +152,7 @@ def _nested(overrides: Mapping[str, Any]) -> Table:
 
 
 def check_useful(configs: Sequence[Config], asked: Iterable[str], where: str = "") -> None:
-    """Complain about an option of estimators that somebody asked for and that no wire has.
+    """Complain about an option of estimators that somebody asked for and that no wire has, or of a wire that is not.
 
     Args:
         configs: The experiments that it was asked of; one that has it is enough.
@@ -170,7 +170,14 @@ def check_useful(configs: Sequence[Config], asked: Iterable[str], where: str = "
     wires = [wire for config in configs for _, wire in config.wires]
     estimators = {wire.estimator.name: type(wire.estimator).model_fields for wire in wires}
     systems = ", ".join(dict.fromkeys(repr(config.system) for config in configs))
+    read_by = {f"{name}.reads.estimator" for config in configs for name, _ in config.wires}
     for name in asked:
+        wire, on_wire, _ = name.removeprefix("stages.").partition(".reads.estimator")
+        if on_wire and wire + on_wire not in read_by:
+            raise ValueError(
+                f"{where and where + ': '}{name} would change nothing, since {wire} reads no stage in system = "
+                f"{systems}."
+            )
         group, _, option = name.partition(".")
         if group == "estimator" and option and not any(option in fields for fields in estimators.values()):
             known = "; ".join(f"{name} has {', '.join([*fields][1:]) or 'none'}" for name, fields in estimators.items())
