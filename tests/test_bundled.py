@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import spigot
-from spigot import cli
+from spigot import bundled, cli
 from spigot.bundled import DEFAULT, bundled_models, card, is_model, run_folder
 from spigot.data.formats import read
 from spigot.documents import TextParser
 from spigot.training import checkpoint
+from spigot.training.packing import pack
 
 TEXT = "The old tailor gave the poet a letter yesterday. She didn't read it."
 
@@ -126,3 +127,11 @@ def test_evaluation_scores_relations_and_tags_too(tmp_path: Path, capsys: pytest
     assert scores["trees"]["uas"] == 1
     assert scores["trees"]["las"] == pytest.approx(15 / 16)
     assert scores["upos"]["accuracy"] == 1
+
+
+def test_a_copy_of_sentiment_needs_no_other_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = pack("en-sentiment", tmp_path / "copy")
+    monkeypatch.setattr(bundled, "bundled_models", dict)
+    (found,) = spigot.load(copy)("A warm and wonderful film.")
+    assert found.label == "positive"
+    assert [token.lemma for token in found][:2] == ["a", "warm"]

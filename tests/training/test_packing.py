@@ -74,3 +74,26 @@ def test_a_base_that_is_gone_is_named(tmp_path: Path) -> None:
     base.rename(tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError, match=r"base is no run folder"):
         checkpoint.load(more)
+
+
+def test_a_copy_of_a_model_that_builds_on_another_stands_alone(tmp_path: Path) -> None:
+    whole = parser("spigot", DATA)
+    base = pack(saved(whole, tmp_path / "one"), tmp_path / "base")
+    with torch.no_grad():
+        whole.model.stages["semantics"].predicates.first.weight.add_(1)  # pyright: ignore
+    more = pack(saved(whole, tmp_path / "two"), tmp_path / "more", base=str(base))
+    alone = pack(more, tmp_path / "alone")
+    again = pack(more, tmp_path / "again", base=str(base))
+    expected = list(checkpoint.load(more).parse(DATA["graphs"].dev))
+    assert list(checkpoint.load(again).parse(DATA["graphs"].dev)) == expected
+    base.rename(tmp_path / "elsewhere")
+    assert list(checkpoint.load(alone).parse(DATA["graphs"].dev)) == expected
+    assert "base" not in checkpoint.read_names(alone)
+
+
+def test_packing_twice_changes_nothing(tmp_path: Path) -> None:
+    once = pack(saved(parser("spigot", DATA, syntax__encoder__hidden=40), tmp_path / "run"), tmp_path / "once")
+    twice = pack(once, tmp_path / "twice")
+    assert {path.name: path.read_bytes() for path in once.iterdir()} == {
+        path.name: path.read_bytes() for path in twice.iterdir()
+    }

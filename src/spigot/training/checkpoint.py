@@ -62,7 +62,7 @@ def load(
     folder = run_folder(run)
     with _Undrawn():
         parser = open_run(folder)
-    parser.model.load_state_dict(_checked(parser, _parameters(folder), folder / MODEL))
+    parser.model.load_state_dict(_checked(parser, unpacked(read_parameters(folder)), folder / MODEL))
     parser.model.to(device)
     parser.model.compute_in(precision)
     return parser
@@ -104,8 +104,8 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({brief(error)}); restore it or train again.") from None
-    home = run_folder(names["base"]) if "base" in names else folder
-    tagger = Tagger.load(home / TAGGER) if config.data.tags == "predicted" else None
+    source = home(folder)
+    tagger = Tagger.load(source / TAGGER) if config.data.tags == "predicted" else None
     return Parser(config, vocab, System(config, vocab, annotations, run=folder), tagger)
 
 
@@ -122,13 +122,17 @@ def read_names(folder: Path) -> dict[str, Any]:
     return names
 
 
-def _parameters(folder: Path) -> dict[str, Tensor]:
-    """The parameters of a run, in single precision, with those of the model that it builds on."""
+def home(folder: Path) -> Path:
+    """Where a run has its words and its tagger: in its own folder, or in that of the model that it builds on."""
+    base = json.loads((folder / VOCAB).read_text(encoding="utf-8")).get("base")
+    return folder if base is None else home(run_folder(base))
+
+
+def read_parameters(folder: Path) -> dict[str, Tensor]:
+    """The parameters of a run as they were written, with those of the model that it builds on."""
     tensors = read_tensors(folder / MODEL)[0]
     base = json.loads((folder / VOCAB).read_text(encoding="utf-8")).get("base")
-    if base is not None:
-        tensors = {**read_tensors(run_folder(base) / MODEL)[0], **tensors}
-    return unpacked(tensors)
+    return tensors if base is None else {**read_parameters(run_folder(base)), **tensors}
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -60,28 +60,31 @@ def pack(run: str | os.PathLike[str], out: str | os.PathLike[str], *, base: str 
     source, target = run_folder(run), Path(out)
     if target.exists():
         raise FileExistsError(f"{target} is there already; remove it, or choose another folder.")
-    names = checkpoint.read_names(source)
-    tensors = packed(checkpoint.read_tensors(source / checkpoint.MODEL)[0])
+    names, home = checkpoint.read_names(source), checkpoint.home(source)
+    tensors = packed(checkpoint.read_parameters(source))
+    plain = {"words": names["words"], "annotations": names["annotations"]}
     if base:
         below = run_folder(base)
         if checkpoint.read_names(below)["words"] != names["words"]:
             raise ValueError(f"{run} knows other words than {base}, so it cannot build on it; leave the base out.")
-        known = checkpoint.read_tensors(below / checkpoint.MODEL)[0]
+        known = checkpoint.read_parameters(below)
         tensors = {name: value for name, value in tensors.items() if not _same(value, known.get(name))}
-        names = {"base": base, "annotations": names["annotations"]}
+        plain = {"base": base, "annotations": names["annotations"]}
     target.mkdir(parents=True)
-    checkpoint.write_text(target / checkpoint.VOCAB, json.dumps(names, ensure_ascii=False, separators=(",", ":")))
+    checkpoint.write_text(target / checkpoint.VOCAB, json.dumps(plain, ensure_ascii=False, separators=(",", ":")))
     checkpoint.write_tensors(target / checkpoint.MODEL, tensors)
     shutil.copy(source / checkpoint.CONFIG, target / checkpoint.CONFIG)
-    if not base and (source / "encoders").is_dir():  # what transformers need beside their weights
-        shutil.copytree(source / "encoders", target / "encoders")
-    if not base and (source / checkpoint.TAGGER).exists():
-        Tagger.load(source / checkpoint.TAGGER).save(target / checkpoint.TAGGER)  # earlier versions wrote more bytes
+    if base:
+        return target
+    if (home / "encoders").is_dir():  # what transformers need beside their weights
+        shutil.copytree(home / "encoders", target / "encoders")
+    if (home / checkpoint.TAGGER).exists():
+        Tagger.load(home / checkpoint.TAGGER).save(target / checkpoint.TAGGER)  # earlier versions wrote more bytes
     return target
 
 
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors in fewer bits; whole numbers and truth values as they are.
+    """Tensors in fewer bits; whole numbers, truth values, and what is packed already as they are.
 
     Example:
         >>> small = packed({"table": torch.randn(100, 64), "bias": torch.zeros(7), "on": torch.ones(3) > 0})
@@ -94,7 +97,7 @@ def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     found: dict[str, Tensor] = {}
     for name, value in tensors.items():
-        if not value.is_floating_point():
+        if not value.is_floating_point() or name.endswith(checkpoint.SCALE):
             found[name] = value
         elif value.dim() >= 2 and value.numel() >= _LARGE:
             rows = value.float().flatten(1)
