@@ -1,7 +1,10 @@
 """The models that come with spigot: they are there, small, and good enough to be worth it."""
 
 import json
+import subprocess
+import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ import spigot
 from spigot import bundled, cli
 from spigot.bundled import DEFAULT, bundled_models, card, is_model, run_folder
 from spigot.data.formats import read
+from spigot.data.sentence import Sentence
+from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.documents import TextParser
 from spigot.training import checkpoint
 from spigot.training.packing import pack
@@ -135,3 +140,17 @@ def test_a_copy_of_sentiment_needs_no_other_model(tmp_path: Path, monkeypatch: p
     (found,) = spigot.load(copy)("A warm and wonderful film.")
     assert found.label == "positive"
     assert [token.lemma for token in found][:2] == ["a", "warm"]
+
+
+def test_lemmas_go_by_the_tag_and_what_is_read_stays(english: TextParser) -> None:
+    (doc,) = english("She was thinking of playing, and saw him voting.")
+    assert [token.lemma for token in doc] == ["she", "be", "think", "of", "play", ",", "and", "see", "he", "vote", "."]
+    (read,) = english.parser.read([Sentence(tuple(token.text for token in doc))])
+    (plain,) = Lemmatiser().lemmatise([replace(read, lemmas=None)])
+    assert read.lemmas == plain.lemmas  # by which its vectors were learned
+    assert "playe" in (read.lemmas or ())
+
+
+def test_the_dictionary_is_not_loaded_for_words_that_are_known() -> None:
+    code = "import sys, spigot; spigot.load()('The geese were thinking.'); assert 'simplemma' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -66,7 +66,7 @@ def test_any_text(texts: list[list[tuple[str, str]]]) -> None:
 
 
 def test_forgets_words_rather_than_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lemmas, "_REMEMBERED", 5)
+    monkeypatch.setattr(lemmas, "REMEMBERED", 5)
     fresh = Lemmatiser()
     text = [Sentence((f"word{n}", "geese")) for n in range(50)]
     assert [sentence.lemmas for sentence in fresh.lemmatise(text)] == [(f"word{n}", "goose") for n in range(50)]

@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from spigot.config import make_config
+from spigot.corpora.corpus import load_corpus
 from spigot.models import Parser
 from spigot.training import checkpoint
 from spigot.training.packing import pack, packed
+from spigot.training.run import build
 from tests.parsing import corpus, parser
 
 DATA = corpus(train=8, dev=3)
@@ -97,3 +100,19 @@ def test_packing_twice_changes_nothing(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in once.iterdir()} == {
         path.name: path.read_bytes() for path in twice.iterdir()
     }
+
+
+def test_lemmas_are_copied_or_learned_from_the_training_text(tmp_path: Path) -> None:
+    config = make_config(
+        {
+            "data": {"source": "synthetic", "synthetic": {"train": 12, "dev": 2, "test": 2}, "folds": 2},
+            "stages": {"syntax": {"annotation": "trees", "encoder": {"hidden": 4}, "mlp": 4}},
+        }
+    )
+    run = saved(build(config, load_corpus(config.data)), tmp_path / "run")
+    written = (run / checkpoint.LEMMAS).read_bytes()
+    assert (pack(run, tmp_path / "copied") / checkpoint.LEMMAS).read_bytes() == written
+    assert checkpoint.load(tmp_path / "copied").lemmas is not None
+    (run / checkpoint.LEMMAS).unlink()
+    assert checkpoint.load(run).lemmas is None  # as runs of earlier versions
+    assert (pack(run, tmp_path / "learned") / checkpoint.LEMMAS).read_bytes() == written

@@ -19,8 +19,14 @@ def pack(run: Path, out: Path, /, *, base: str = "") -> None:
     base
         A packed model that has some of the same parts, such as en: what both have is left out, and taken from there.
     """
+    from spigot.training import checkpoint
     from spigot.training.packing import pack as packed
 
     folder = packed(run, out, base=base)
+    if (folder / checkpoint.TAGGER).exists() and not (folder / checkpoint.LEMMAS).exists():
+        say(
+            f"{run} has no {checkpoint.LEMMAS}, and there is no training text with lemmas to learn it from, so "
+            "its copy takes lemmas from a dictionary; set SPIGOT_DATA to the folder of its corpora, and pack it again."
+        )
     size = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
     say(f"Wrote {folder}, {size:.1f} MB; spigot evaluate {folder} FILE says what it is worth.")

@@ -47,6 +47,7 @@ class Corpus:
     Attributes:
         sets: The data sets by name.
         tagger: What tagged them; `None` if the files' own columns are used.
+        lemmatised: What the tagger learned from, with the lemmas of the files; empty if they have none.
 
     Example:
         >>> corpus = Corpus({"labels": Split(train=[Sentence(("Rain",), label=0)])})
@@ -56,6 +57,7 @@ class Corpus:
 
     sets: Mapping[str, Split] = field(default_factory=dict)
     tagger: Tagger | None = None
+    lemmatised: Sequence[Sentence] = ()
 
     def __getitem__(self, name: str) -> Split:
         return self.sets.get(name, Split())
@@ -98,6 +100,27 @@ def load_corpus(settings: Data, *, tests: bool = True) -> Corpus:
     if settings.tags == "predicted":
         corpus = _tagged(corpus, tagged, settings.folds)
     return corpus.apply(lambda name, split: limit(name, split, early=False))
+
+
+def load_lemmatised(settings: Data) -> list[Sentence]:
+    """Read only what the tagger of an experiment learned from, if it has lemmas.
+
+    Args:
+        settings: Where the sentences come from.
+
+    Raises:
+        FileNotFoundError: If a file with training text is missing.
+
+    Example:
+        >>> data = Data(source="synthetic", synthetic=Synthetic(train=4, dev=2, test=2))
+        >>> load_lemmatised(data)[0].lemmas is None
+        False
+    """
+    alone = {name: files.unread(dev="", tests={}) for name, files in settings.sets.items()}
+    corpus = Corpus(_sets(settings.model_copy(update={**alone, "vectors": ""}), tests=False))
+    source = _tagged_set(corpus)
+    files = settings.files(source)
+    return _lemmatised(_limited(_parted(corpus[source], files.part), files.limit).train)
 
 
 def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
@@ -167,7 +190,11 @@ def _tagged(corpus: Corpus, source: str, folds: int) -> Corpus:
         judged = replace(part, train=[]).apply(lambda some: _annotated(some, tagger))
         return replace(judged, train=list(train(part.train)))
 
-    return replace(corpus.apply(tag), tagger=tagger)
+    return replace(corpus.apply(tag), tagger=tagger, lemmatised=_lemmatised(known))
+
+
+def _lemmatised(sentences: Sequence[Sentence]) -> list[Sentence]:
+    return [sentence for sentence in sentences if sentence.tags is not None and sentence.lemmas is not None]
 
 
 def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:

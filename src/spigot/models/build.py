@@ -7,6 +7,7 @@ import torch
 from spigot.annotations import ANNOTATIONS, AbstractAnnotation
 from spigot.config import Config
 from spigot.data.sentence import Sentence
+from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab, read_vectors
 from spigot.models.parser import Parser
@@ -34,13 +35,19 @@ def learned_annotations(config: Config, sentences: Mapping[str, Sequence[Sentenc
     return found
 
 
-def fresh(config: Config, sentences: Mapping[str, Sequence[Sentence]], tagger: Tagger | None = None) -> Parser:
+def fresh(
+    config: Config,
+    sentences: Mapping[str, Sequence[Sentence]],
+    tagger: Tagger | None = None,
+    lemmatised: Sequence[Sentence] = (),
+) -> Parser:
     """A system with fresh parameters, drawn from the experiment's seed.
 
     Args:
         config: The experiment.
         sentences: Training sentences by data set.
         tagger: What tagged them.
+        lemmatised: Sentences with the right tags and lemmas, to learn from which lemmas to write.
 
     Example:
         >>> from spigot.config import make_config
@@ -56,4 +63,5 @@ def fresh(config: Config, sentences: Mapping[str, Sequence[Sentence]], tagger: T
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = System(config, vocab, annotations, None if vectors is None else vectors.table(vocab.words))
-    return Parser(config, vocab, model, tagger)
+    lemmas = LemmaTable.learn(lemmatised, vocab.word_index) if lemmatised else None
+    return Parser(config, vocab, model, tagger, lemmas)

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 
 from spigot.batches import Batch
 from spigot.data.sentence import Sentence
-from spigot.models.parser import Parser, with_tags
+from spigot.models.parser import Parser
 from spigot.models.wire import Answer
 from spigot.stages.alternatives import Alternative, ArcScore
 from spigot.stages.constraints import Constraints, Infeasible
@@ -125,7 +125,7 @@ def inspect(
         group, lengths = [asked[k] for k in places], batch.lengths.tolist()
         answer = parser.model.parse(batch, parser.model.limits([demands[k] for k in group], lengths, batch.size))
         found = [
-            parser.answered(with_tags(sentences[k], ready[k]), annotations)
+            parser.answered(parser.written(sentences[k], ready[k]), annotations)
             for k, annotations in zip(group, parser.found(answer, lengths), strict=True)
         ]
         answers.update(zip(group, map(Inspection, found, _choices(parser, answer, batch, found, top)), strict=True))

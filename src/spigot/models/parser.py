@@ -10,6 +10,7 @@ from spigot.annotations import AbstractAnnotation
 from spigot.batches import Annotations, Batch, Encoded, collate, encode
 from spigot.config import Config
 from spigot.data.sentence import COLUMNS, Sentence
+from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.text.conventions import Conventions
@@ -37,6 +38,9 @@ _MOODS = {
 class Parser:
     """A system with all it needs to read text: its configuration, vocabulary and tagger.
 
+    The lemmas that it reads are those of a dictionary, by which its vectors were learned; those that it writes are
+    found by word and tag, if its training data had any to learn from.
+
     Example:
         >>> from spigot.data.sentence import Arc, Graph
         >>> from spigot.models.build import fresh
@@ -57,6 +61,7 @@ class Parser:
     vocab: Vocab
     model: System
     tagger: Tagger | None = None
+    lemmas: LemmaTable | None = None
 
     def __repr__(self) -> str:
         stages = (f"{name}: {stage.annotation.nouns}" for name, stage in self.model.stages.items())
@@ -150,7 +155,8 @@ class Parser:
     @cached_property
     def _lemmatiser(self) -> Lemmatiser:
         """Kept, with the lemmas of the words that it has met."""
-        return Lemmatiser()
+        table = self.lemmas
+        return Lemmatiser() if table is None else Lemmatiser(asked=table.known, answers=table.dictionary)
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -234,7 +240,7 @@ class Parser:
             found = self.model.decide(batch, asked)
             answers = self.found({name: found[name] for name in asked}, batch.lengths.tolist())
             for k, found in zip(group, answers, strict=True):
-                parsed[k] = self.answered(with_tags(sentences[k], ready[k]), found)
+                parsed[k] = self.answered(self.written(sentences[k], ready[k]), found)
         return [parsed[k] for k in range(len(sentences))]
 
     def _stages_for(self, only: Collection[str] | None) -> list[str]:
@@ -309,6 +315,15 @@ class Parser:
             return list(sentences)
         return list(self._lemmatiser.lemmatise(self.tagger.tag(sentences)))
 
+    def written(self, given: Sentence, read: Sentence) -> Sentence:
+        """A sentence as answers have it: with its own words, tags and lemmas, or where it lacks them those found.
+
+        Args:
+            given: The sentence.
+            read: What `read` made of it.
+        """
+        return with_tags(given, read, self.lemmas)
+
     def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
         """Batches of sorted sentences that keep to a number of positions, and of parts."""
         group: list[int] = []
@@ -324,13 +339,14 @@ class Parser:
             yield group
 
 
-def with_tags(given: Sentence, read: Sentence) -> Sentence:
+def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) -> Sentence:
     """A sentence with its own words, tags and lemmas, or where it has none of the last two with those that were read.
 
     Args:
         given: The sentence.
         read: The same, with other tags and lemmas, and perhaps in another spelling. A lemma that only repeats that
             spelling is written as the sentence writes the word.
+        table: What finds better lemmas than those that were read.
 
     Example:
         >>> with_tags(Sentence(("Rain",)), Sentence(("Rain",), tags=("NN",))).tags
@@ -340,8 +356,9 @@ def with_tags(given: Sentence, read: Sentence) -> Sentence:
         >>> with_tags(Sentence(("Me",)), Sentence(("Me",), tags=("PRP",), lemmas=("i",))).lemmas    # as it is written
         ('I',)
     """
-    lemmas = given.lemmas or read.lemmas
-    if lemmas is read.lemmas and lemmas is not None:
+    lemmas = given.lemmas
+    if not lemmas and read.lemmas is not None:
+        lemmas = read.lemmas if table is None else table.lemmas(read)
         if read.forms != given.forms:
             words = zip(given.forms, read.forms, lemmas, strict=True)
             lemmas = tuple(own.lower() if lemma == said.lower() else lemma for own, said, lemma in words)

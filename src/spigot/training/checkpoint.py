@@ -19,6 +19,7 @@ from spigot.bundled import run_folder
 from spigot.checks import brief
 from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
+from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab
 from spigot.encoders import AbstractEncoder, Precision
@@ -26,6 +27,7 @@ from spigot.models.parser import Parser
 from spigot.models.system import System
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
+LEMMAS = "lemmas.json"
 _EARLIER = "{0} was trained by an earlier version, before there were stages; train it again, its settings still hold."
 SCALE = "|scale"
 """Behind the name of a matrix of whole numbers, the name of its scales; see `spigot.training.packing`."""
@@ -106,7 +108,9 @@ def open_run(run: str | os.PathLike[str]) -> Parser:
         raise ValueError(f"{folder / VOCAB} is damaged ({brief(error)}); restore it or train again.") from None
     source = home(folder)
     tagger = Tagger.load(source / TAGGER) if config.data.tags == "predicted" else None
-    return Parser(config, vocab, System(config, vocab, annotations, run=folder), tagger)
+    # Earlier versions wrote none.
+    lemmas = LemmaTable.load(source / LEMMAS, vocab.word_index) if tagger and (source / LEMMAS).exists() else None
+    return Parser(config, vocab, System(config, vocab, annotations, run=folder), tagger, lemmas)
 
 
 def read_names(folder: Path) -> dict[str, Any]:
@@ -123,7 +127,7 @@ def read_names(folder: Path) -> dict[str, Any]:
 
 
 def home(folder: Path) -> Path:
-    """Where a run has its words and its tagger: in its own folder, or in that of the model that it builds on."""
+    """Where a run has its words, tagger and lemmas: in its own folder, or in that of the model that it builds on."""
     base = json.loads((folder / VOCAB).read_text(encoding="utf-8")).get("base")
     return folder if base is None else home(run_folder(base))
 
@@ -160,6 +164,8 @@ def save_start(folder: Path, parser: Parser) -> None:
     write_text(folder / VOCAB, json.dumps(names, ensure_ascii=False))
     if parser.tagger is not None:
         parser.tagger.save(folder / TAGGER)
+    if parser.lemmas is not None:
+        parser.lemmas.save(folder / LEMMAS)
     for module in parser.model.modules():
         if isinstance(module, AbstractEncoder):
             module.save(folder)

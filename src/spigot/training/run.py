@@ -147,7 +147,7 @@ def build(config: Config, corpus: Corpus) -> Parser:
             f"data.text is {', '.join(config.text)}, and there are no such sentences to learn words from; there are "
             f"{', '.join(corpus.sets)}."
         )
-    return fresh(config, corpus.train, corpus.tagger)
+    return fresh(config, corpus.train, corpus.tagger, corpus.lemmatised)
 
 
 def take_stages(trainer: Trainer) -> None:

@@ -1,10 +1,8 @@
 """Lemmas from a dictionary, and tags and lemmas together."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import final
-
-import simplemma
 
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.tagger import Tagger
@@ -14,7 +12,8 @@ from spigot.data.tagging.tagger import Tagger
 _BARE = frozenset({"NN", "JJ"})
 # The dictionary leaves alone what may be a verb or a possessive; the tag tells.
 _CLITICS = {("'s", "VBZ"): "be", ("’s", "VBZ"): "be", ("s", "VBZ"): "be", ("'d", "MD"): "would", ("’d", "MD"): "would"}
-_REMEMBERED = 500_000  # words kept between calls: a stream may hold any number of them
+REMEMBERED = 500_000
+"""Words kept between calls: a stream may hold any number of them."""
 
 
 @final
@@ -28,6 +27,8 @@ class Lemmatiser:
 
     Attributes:
         language: The language of the dictionary, as `simplemma` names it. The rules for tags are English.
+        asked: Words that the dictionary need not be asked about again; it takes a while to load.
+        answers: What it says of them, where that is not the word itself.
 
     Example:
         >>> sentence = Sentence(("The", "meetings", "went", "well"), tags=("DT", "NNS", "VBD", "RB"))
@@ -36,11 +37,15 @@ class Lemmatiser:
     """
 
     language: str = "en"
+    asked: Collection[str] = field(default=(), repr=False, compare=False)
+    answers: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     _cache: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.language == "en":  # which there is, and which is loaded when a word is looked up
+            return
         try:  # now, not at the first sentence
-            simplemma.lemmatize("words", lang=self.language)
+            self.dictionary("words")
         except ValueError as cause:
             raise ValueError(
                 f"language is {self.language!r}; simplemma has no dictionary for it. Give a code it knows, like 'en'."
@@ -55,7 +60,7 @@ class Lemmatiser:
         """
         known = self._cache
         for sentence in sentences:
-            if len(known) > _REMEMBERED:
+            if len(known) > REMEMBERED:
                 known.clear()
             words = list(zip(sentence.forms, sentence.tags or ("",) * len(sentence), strict=True))
             try:
@@ -63,18 +68,37 @@ class Lemmatiser:
             except KeyError:
                 for word in words:
                     if word not in known:
-                        known[word] = self._lemma(*word)
+                        known[word] = self.lemma(*word)
                 lemmas = tuple([known[word] for word in words])
             yield replace(sentence, lemmas=lemmas)
 
-    def _lemma(self, form: str, tag: str) -> str:
+    def lemma(self, form: str, tag: str = "") -> str:
+        """The lemma of a word with a tag, or without one.
+
+        Example:
+            >>> Lemmatiser().lemma("Meetings", "NNS"), Lemmatiser().lemma("Rivers", "NNP")
+            ('meeting', 'Rivers')
+        """
         low = form.lower()
         if tag == "NNP":
             return form
         if tag in _BARE or not low:
             return low
-        found = _CLITICS.get((low, tag)) or simplemma.lemmatize(low, lang=self.language).lower()
+        found = _CLITICS.get((low, tag)) or self.dictionary(low)
         return form[0] + found[1:] if tag == "NNPS" and found[:1] == low[0] else found
+
+    def dictionary(self, word: str) -> str:
+        """What the dictionary says of a word, which is not empty and in small letters.
+
+        Example:
+            >>> Lemmatiser().dictionary("geese")
+            'goose'
+        """
+        if word in self.asked:
+            return self.answers.get(word, word)
+        import simplemma
+
+        return simplemma.lemmatize(word, lang=self.language).lower()
 
 
 def annotate(sentences: Iterable[Sentence], tagger: Tagger, lemmatiser: Lemmatiser | None = None) -> Iterator[Sentence]:
