@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 
 import spigot
 from spigot import bundled, cli
-from spigot.bundled import DEFAULT, bundled_models, card, is_model, run_folder
+from spigot.bundled import DEFAULT, Shadowed, bundled_models, card, is_model, run_folder
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.documents import TextParser
+from spigot.serve.settings import Settings
 from spigot.training import checkpoint
 from spigot.training.packing import pack
 
@@ -99,7 +101,31 @@ def test_a_folder_of_the_same_name_wins(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "en").mkdir()
     assert is_model("en")  # an empty folder is no run
     checkpoint.write_config(tmp_path / "en" / "config.toml", checkpoint.read_config(bundled_models()["en"]))
-    assert run_folder("en") == Path("en")
+    with pytest.warns(Shadowed, match="the folder is used"):
+        assert run_folder("en") == Path("en")
+    assert run_folder("./en") == Path("en")
+
+
+def test_a_folder_of_the_same_name_is_not_used_where_none_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "en").mkdir()
+    checkpoint.write_config(tmp_path / "en" / "config.toml", checkpoint.read_config(bundled_models()["en"]))
+    assert spigot.load().run == spigot.load("en-sentiment").run.parent / "en"  # pyright: ignore
+    (tmp_path / "note.txt").write_text(TEXT, encoding="utf-8")
+    assert cli.main(["parse", "note.txt", "-o", "note.conllu"]) == 0
+    assert cli.main(["draw", "--text", "It rained."]) == 0
+    assert Settings().runs == (bundled_models()["en"],)
+    capsys.readouterr()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Shadowed)
+        assert cli.main(["parse", "en", "note.txt"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(
+        "spigot: en is a run folder here and the name of a model that comes with spigot; the folder"
+    )
+    assert "vocab.json" in said[-1]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import difflib
 import os
 import tomllib
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ _CARD, _CONFIG = "card.toml", "config.toml"
 
 DEFAULT = "en"
 """The model that commands use where none is named."""
+
+
+class Shadowed(UserWarning):
+    """A run folder is called like a model that comes with spigot."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,27 @@ def bundled_models() -> dict[str, Path]:
     return {path.parent.name: path.parent for path in sorted(_FOLDER.glob(f"*/{_CONFIG}"))}
 
 
+def default_model() -> Path:
+    """The folder of the model that is used where none is named, whatever else is called like it.
+
+    Example:
+        >>> default_model().name
+        'en'
+    """
+    return bundled_models().get(DEFAULT, Path(DEFAULT))
+
+
+def name_of(run: str | os.PathLike[str]) -> str:
+    """What messages call a run: the name of a model that comes with spigot, and the path of any other.
+
+    Example:
+        >>> name_of(default_model()), name_of("runs/first")
+        ('en', 'runs/first')
+    """
+    path = Path(run)
+    return path.name if path.parent == _FOLDER else str(path)
+
+
 def card(name: str) -> Card:
     """What is known about one of them.
 
@@ -90,24 +116,46 @@ def is_model(run: str | os.PathLike[str]) -> bool:
 
 
 def run_folder(run: str | os.PathLike[str]) -> Path:
-    """The folder of a run, or of a model that comes with spigot; a folder of that name wins.
+    """The folder of a run, or of a model that comes with spigot; a run folder of that name wins, and it is said.
+
+    Args:
+        run: A folder, or the name of a model.
 
     Raises:
         FileNotFoundError: If there is neither.
+
+    Warns:
+        Shadowed: If there is both.
 
     Example:
         >>> run_folder("nowhere")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
-    path = Path(run)
+    path, models = Path(run), bundled_models()
     if (path / _CONFIG).exists():
+        if os.fspath(run) in models:
+            warnings.warn(
+                f"{path} is a run folder here and the name of a model that comes with spigot; the folder is used. "
+                "Rename it to use the model.",
+                Shadowed,
+                stacklevel=1,  # from one place, so that it is said once
+            )
         return path
-    models = bundled_models()
     if os.fspath(run) in models:
         return models[os.fspath(run)]
     known = f", or use a model that comes with spigot: {', '.join(models)}" if models else ""
     raise FileNotFoundError(f"{path} is no run folder: it has no {_CONFIG}. Train one with spigot train{known}.")
+
+
+def base_folder(base: str) -> Path:
+    """The folder of the model that another one builds on. One that comes with spigot wins, wherever one stands.
+
+    Example:
+        >>> base_folder("en") == default_model()
+        True
+    """
+    return bundled_models().get(base) or run_folder(base)
 
 
 def _advice(name: str) -> str:

@@ -8,12 +8,16 @@ import functools
 import operator
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TextIO
 
 import cyclopts
 
 import spigot
 from spigot.__main__ import lacks
+from spigot.bundled import Shadowed
 from spigot.cli.console import is_first_process
 from spigot.cli.options import unknown_option
 from spigot.plugins import PLUGINS
@@ -80,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _not_understood(reason, words)
         _load_plugins(words, plugins)
         command, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
-        command(*bound.args, **bound.kwargs)
+        with _our_warnings():
+            command(*bound.args, **bound.kwargs)
     except cyclopts.CycloptsError as error:
         if debug:
             raise
@@ -100,6 +105,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"spigot{process}: {_message(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+@contextmanager
+def _our_warnings() -> Iterator[None]:
+    """Print warnings of our own as messages, and leave others to Python."""
+    before = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if not issubclass(category, Shadowed):
+            before(message, category, filename, lineno, file, line)
+        elif is_first_process():
+            print(f"spigot: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
 
 
 def _divided(words: Sequence[str]) -> tuple[list[str], list[str]]:

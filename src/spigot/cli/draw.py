@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import cyclopts
 
-from spigot.bundled import DEFAULT
+from spigot.bundled import default_model
 from spigot.cli.answers import Enhanced, format_beside, stream_answers
 from spigot.cli.console import AsJson, FormatName, counted, print_json, say
 from spigot.data.sentence import Sentence
@@ -35,7 +35,7 @@ def draw(
     /,
     *,
     text: Annotated[str | None, cyclopts.Parameter(name="--text")] = None,
-    model: Path = Path(DEFAULT),
+    model: Path | None = None,
     trees: Path | None = None,
     gold: _Others = None,
     before: _Others = None,
@@ -57,7 +57,7 @@ def draw(
     text
         A text to parse and to draw, instead of a file.
     model
-        What parses it: a folder that spigot train made, or the name of a model that comes with spigot.
+        What parses it: a folder that spigot train made, or the name of a model that comes with spigot; en by default.
     trees
         A file with the trees of the same sentences, where they are not in FILE or others are wanted.
     gold
@@ -80,7 +80,12 @@ def draw(
             raise ValueError("there is nothing to draw, or too much; give either a file or --text.")
         if trees is not None or gold or before:
             raise ValueError("--trees, --gold and --before go with a file; leave them out, or parse the text first.")
-        _show(drawing(parsed := _parsed(text, model, sentence), annotations=_others(parsed)), to, out, as_json=as_json)
+        _show(
+            drawing(parsed := _parsed(text, model or default_model(), sentence), annotations=_others(parsed)),
+            to,
+            out,
+            as_json=as_json,
+        )
         return
     number, found = find(file, sentence, format, graph=graph)
 

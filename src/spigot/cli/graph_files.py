@@ -16,7 +16,7 @@ _USUAL = "graph"
 
 
 def graph_fields(
-    parser: "Parser", run: Path, style: str, out: Path, field: str | None, *, graph: bool = False
+    parser: "Parser", run: Path | str, style: str, out: Path, field: str | None, *, graph: bool = False
 ) -> tuple[str, ...]:
     """The graphs that go out in a format with a place for one: to a file each, or the one that was named.
 

@@ -37,7 +37,7 @@ def check_names(files: Sequence[Path], out: Path) -> None:
 
 def kept_fields(
     parser: "Parser",
-    run: Path,
+    run: Path | str,
     style: str,
     places: Mapping[str, Iterable[str] | None],
     *,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, cas
 
 import cyclopts
 
-from spigot.bundled import DEFAULT, bundled_models, is_model, run_folder
+from spigot.bundled import bundled_models, default_model, is_model, name_of, run_folder
 from spigot.cli.answers import Enhanced
 from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device, use_threads
 from spigot.cli.graph_files import graph_fields, graph_targets
@@ -99,7 +99,7 @@ def parse(
     if corpus.is_meant(out, to):
         named = bool(words) and is_model(words[0])
         return parse_folder(
-            run_folder(words[0] if named else DEFAULT),
+            run_folder(words[0]) if named else default_model(),
             words[1:] if named else words,
             out,
             corpus,
@@ -114,13 +114,14 @@ def parse(
             precision=precision,
         )
 
-    run, files = model_and_files(words)
+    model, files = model_and_files(words)
+    run = name_of(model)
     sources = files or (STREAM,)
     _check_ends(sources, out)
     style = _style(out, to)
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(run, torch_device(device), precision=precision)
+    parser = checkpoint.load(model, torch_device(device), precision=precision)
     if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
     advice = ("use --to jsonl", "use --to jsonl, or add --graph")
@@ -167,16 +168,17 @@ def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
         FileNotFoundError: If the first is no model, and no file that could be read either.
 
     Example:
-        >>> model_and_files([Path("-")])
-        (PosixPath('en'), [PosixPath('-')])
+        >>> model, files = model_and_files([Path("-")])
+        >>> model.name, files
+        ('en', [PosixPath('-')])
     """
     if not words:
-        return Path(DEFAULT), ()
+        return default_model(), ()
     first = words[0]
     if is_model(first):
         return first, words[1:]
     if first == STREAM or first.is_file():
-        return Path(DEFAULT), words
+        return default_model(), words
     if first.is_dir():
         run_folder(first)  # which says what is wrong with it
     models = ", ".join(bundled_models()) or "there are none"

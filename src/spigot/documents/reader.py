@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from spigot.annotations import AbstractAnnotation
-from spigot.bundled import DEFAULT, run_folder
+from spigot.bundled import default_model, run_folder
 from spigot.data.text.foreign import Foreign
 from spigot.documents.document import Doc
 from spigot.encoders import Precision
@@ -149,7 +149,7 @@ class TextParser:
 
 
 def load(
-    run: str | os.PathLike[str] = DEFAULT,
+    run: str | os.PathLike[str] | None = None,
     *,
     device: torch.device | str = "cpu",
     precision: Precision = "float32",
@@ -166,7 +166,8 @@ def load(
         Traceback (most recent call last):
         FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
-    return TextParser(checkpoint.load(run, device, precision=precision), run_folder(run))
+    folder = default_model() if run is None else run_folder(run)
+    return TextParser(checkpoint.load(folder, device, precision=precision), folder)
 
 
 def _checked(text: object, place: str = "") -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from spigot.bundled import DEFAULT
+from spigot.bundled import default_model
 from spigot.encoders import Precision
 from spigot.serve.query import Limits
 
@@ -41,7 +41,7 @@ class Settings:
         ('https://a.example', 'https://b.example')
     """
 
-    runs: tuple[Path, ...] = (Path(DEFAULT),)
+    runs: tuple[Path, ...] = (default_model(),)
     token: str | None = field(default=None, repr=False)
     origins: tuple[str, ...] = ()
     device: str = "cpu"
@@ -99,7 +99,7 @@ class Settings:
                 meant = f"{_PREFIX}{meant[0].upper()}"
                 raise ValueError(f"{_PREFIX}{name.upper()} is no setting; did you mean {meant}?")
         return Settings(
-            runs=tuple(Path(run) for run in given.get("runs", DEFAULT).split(os.pathsep) if run),
+            runs=tuple(Path(run) for run in given.get("runs", str(default_model())).split(os.pathsep) if run),
             token=given.get("token"),
             origins=tuple(origin.strip() for origin in given.get("origins", "").split(",") if origin.strip()),
             device=given.get("device", "cpu"),

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from spigot.annotations import ANNOTATIONS
-from spigot.bundled import run_folder
+from spigot.bundled import base_folder, run_folder
 from spigot.checks import brief
 from spigot.config import Config, resolved_config
 from spigot.data.formats.files import written
@@ -122,21 +122,21 @@ def read_names(folder: Path) -> dict[str, Any]:
     if not isinstance(names, dict):
         raise ValueError("it is no object")
     if "base" in names:
-        names["words"] = read_names(run_folder(names["base"]))["words"]
+        names["words"] = read_names(base_folder(names["base"]))["words"]
     return names
 
 
 def home(folder: Path) -> Path:
     """Where a run has its words, tagger and lemmas: in its own folder, or in that of the model that it builds on."""
     base = json.loads((folder / VOCAB).read_text(encoding="utf-8")).get("base")
-    return folder if base is None else home(run_folder(base))
+    return folder if base is None else home(base_folder(base))
 
 
 def read_parameters(folder: Path) -> dict[str, Tensor]:
     """The parameters of a run as they were written, with those of the model that it builds on."""
     tensors = read_tensors(folder / MODEL)[0]
     base = json.loads((folder / VOCAB).read_text(encoding="utf-8")).get("base")
-    return tensors if base is None else {**read_parameters(run_folder(base)), **tensors}
+    return tensors if base is None else {**read_parameters(base_folder(base)), **tensors}
 
 
 def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from spigot.bundled import run_folder
+from spigot.bundled import base_folder, run_folder
 from spigot.corpora.corpus import load_lemmatised
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.tagger import Tagger
@@ -68,7 +68,7 @@ def pack(run: str | os.PathLike[str], out: str | os.PathLike[str], *, base: str 
     tensors = packed(checkpoint.read_parameters(source))
     plain = {"words": names["words"], "annotations": names["annotations"]}
     if base:
-        below = run_folder(base)
+        below = base_folder(base)
         if checkpoint.read_names(below)["words"] != names["words"]:
             raise ValueError(f"{run} knows other words than {base}, so it cannot build on it; leave the base out.")
         known = checkpoint.read_parameters(below)
