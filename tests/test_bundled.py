@@ -136,6 +136,10 @@ def test_a_folder_of_the_same_name_is_not_used_where_none_is_named(
         (["draw", "--text", "It rained.", "--sentence", "2"], "the text has 1 sentence; give a number from 1"),
         (["draw"], "give either a file or --text"),
         (["draw", "--text", "It rained.", "--gold", "a.sdp"], "--trees, --gold and --before go with a file"),
+        (
+            ["evaluate", "en", "--tests"],
+            "en is a packed model, without test sets of its own; name files to evaluate it on.",
+        ),
         (["train", "--resume", "en"], "there is no run to resume"),
     ],
 )
@@ -180,3 +184,13 @@ def test_lemmas_go_by_the_tag_and_what_is_read_stays(english: TextParser) -> Non
 def test_the_dictionary_is_not_loaded_for_words_that_are_known() -> None:
     code = "import sys, spigot; spigot.load()('The geese were thinking.'); assert 'simplemma' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_json_lines_have_the_names_of_classes(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A warm, funny and wonderful film.\n", encoding="utf-8")
+    assert cli.main(["parse", "en-sentiment", str(tmp_path / "a.txt"), "-o", str(tmp_path / "a.jsonl")]) == 0
+    line = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8"))
+    assert (line["label"], line["class"]) == (1, "positive")
+    again = ["predict", "en-sentiment", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "b.jsonl")]
+    assert cli.main(again) == 0
+    assert json.loads((tmp_path / "b.jsonl").read_text(encoding="utf-8"))["class"] == "positive"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spigot.data.formats import FormatError, guess, read, write
+from spigot.data.formats.json_lines import with_class
 from spigot.data.sentence import Arc, Graph, Sentence
 
 FULL = Sentence(
@@ -123,6 +124,8 @@ def test_a_changed_sentence_is_written_anew() -> None:
         ("a b", "not JSON at column 1"),
         ("{", "not JSON at column 2"),
         ('{"forms": ["a"]} {}', "not JSON at column 18 (Extra data); each line is one whole object"),
+        ('{"forms": ["a"], "class": "good"}', 'class is "good"; it must be text, beside a label'),
+        ('{"forms": ["a"], "label": 1, "class": 2}', "class is 2; it must be text, beside a label"),
         ('["a"]', 'the line is ["a"]; it must be an object with forms, label'),
         ("3", "the line is 3; it must be an object"),
         ("[" * 100_000, "JSON that cannot be read"),
@@ -251,3 +254,16 @@ def test_json_holds_any_sentence(given_sentences: list[Sentence]) -> None:
     assert load(text) == given_sentences
     records = [json.loads(line) for line in text.split("\n")[:-1]]
     assert [record["forms"] for record in records] == [list(sentence.forms) for sentence in given_sentences]
+
+
+def test_the_name_of_a_class_stands_beside_its_number() -> None:
+    named = with_class(Sentence(("Great",), label=1), {0: "negative", 1: "positive"})
+    line = render(named)
+    assert line == '{"forms": ["Great"], "label": 1, "class": "positive"}\n'
+    (sentence,) = load(line)
+    assert replace(sentence, source=None) == Sentence(("Great",), label=1)
+    assert render(sentence) == line
+    assert render(replace(sentence, label=0)) == '{"forms": ["Great"], "label": 0}\n'
+    assert with_class(Sentence(("Great",)), {1: "positive"}) == Sentence(("Great",))
+    own = Sentence(("Great",), label=1, annotations={"class": "noun"})  # an annotation that is called so
+    assert replace(load(render(own))[0], source=None) == own

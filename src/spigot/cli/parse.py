@@ -18,6 +18,7 @@ from spigot.cli.parse_scale import Corpus, parse_folder
 from spigot.cli.processes import SHARE, Processes, process_count
 from spigot.data.formats import FORMATS, guess
 from spigot.data.formats.files import require, written
+from spigot.data.formats.json_lines import with_class
 from spigot.data.sentence import Sentence
 from spigot.data.text.decoding import Errors
 from spigot.data.text.foreign import Foreign
@@ -246,12 +247,14 @@ def _answerer(
 ) -> Callable[[tuple[int, list[Sentence]]], _Answered]:
     """What parses a batch, given with its number, and makes text of it."""
     annotations = _annotations(parser, kept)
+    names = parser.class_names if style == "jsonl" else {}
 
     def rendered(sentence: Sentence, out: Path, opens: bool) -> str:
         if style == "text":
             terminal = out == STREAM and sys.stdout.isatty()
             return f"{_drawn(sentence, terminal, annotations, parser.class_names)}\n\n"
-        text, layout = FORMATS[style].render(with_text(sentence) if style == "conllu" else sentence, opens)
+        dressed = with_text(sentence) if style == "conllu" else with_class(sentence, names)
+        text, layout = FORMATS[style].render(dressed, opens)
         return text + layout.tail
 
     def answer(task: tuple[int, list[Sentence]]) -> _Answered:

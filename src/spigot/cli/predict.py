@@ -27,6 +27,7 @@ from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
 from spigot.cli.processes import SHARE, Processes, process_count
 from spigot.data.formats import FORMATS, guess, read, write_several
 from spigot.data.formats.files import Location, require
+from spigot.data.formats.json_lines import with_class
 from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
 from spigot.forks import in_order
@@ -129,7 +130,7 @@ def predict(
         for path, shown in graph_targets(parser, kept, graphs, out)
     ]
 
-    words = 0
+    words, names = 0, parser.class_names if style == "jsonl" else {}
 
     def batches() -> Iterator[list[Sentence]]:
         rest = itertools.chain(first, sentences)
@@ -140,7 +141,7 @@ def predict(
         nonlocal words
         for batch in in_order(lambda batch: list(parser.parse(batch, only=kept)), batches(), copies):
             words += sum(map(len, batch))
-            yield from batch
+            yield from (with_class(sentence, names) for sentence in batch)
 
     started = time.monotonic()
     copies = process_count(processes, threads, device, [file])

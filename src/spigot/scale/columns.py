@@ -1,7 +1,7 @@
 """Answers as rows of a table: a row for each sentence, and lists in it for its words."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spigot.data.sentence import COLUMNS, Graph, Sentence
@@ -34,13 +34,16 @@ def starts_of(placed: Placed) -> tuple[int, ...] | None:
     return tuple(starts)
 
 
-def row_of(placed: Placed, answer: Sentence, names: Sequence[str]) -> dict[str, Any]:
+def row_of(
+    placed: Placed, answer: Sentence, names: Sequence[str], classes: Mapping[int, str] | None = None
+) -> dict[str, Any]:
     """The row of a sentence.
 
     Args:
         placed: The sentence.
         answer: The same, with what was found in it.
         names: The annotations that answers have.
+        classes: What the classes of sentences are called, by their numbers.
 
     Example:
         >>> sentence = Sentence(("Rain", "fell"), id="note:0", heads=(2, 0))
@@ -64,6 +67,8 @@ def row_of(placed: Placed, answer: Sentence, names: Sequence[str]) -> dict[str, 
         "label": answer.label,
         "probabilities": answer.probabilities,
     }
+    if "class" not in names:  # as an annotation may be called
+        row["class"] = None if answer.label is None else (classes or {}).get(answer.label, str(answer.label))
     for name in names:
         value = answer.get(name)
         if name in row:
@@ -113,6 +118,8 @@ def schema_of(parser: "Parser") -> "pyarrow.Schema":
         ("label", pa.int32()),
         ("probabilities", pa.list_(pa.float32())),
     ]
+    if "class" not in parser.annotations:
+        fields.append(("class", pa.string()))
     for name, annotation in parser.annotations.items():
         if name in (*_USUAL, *COLUMNS):
             continue

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 from spigot.data.formats import FORMATS
 from spigot.data.formats.conll import ConllSource
 from spigot.data.formats.files import written
+from spigot.data.formats.json_lines import with_class
 from spigot.data.sentence import Sentence
 from spigot.data.text.spacing import with_text
 from spigot.scale.columns import row_of, schema_of, starts_of
@@ -151,13 +152,15 @@ def renderer(look: Look, parser: "Parser") -> Callable[[Placed, Sentence, bool],
     """
     names = list(parser.annotations)
     if look.style == "parquet":
-        return lambda placed, answer, opens: row_of(placed, answer, names)
+        return lambda placed, answer, opens: row_of(placed, answer, names, parser.class_names)
 
     def render(placed: Placed, answer: Sentence, opens: bool) -> str:
         if look.graph is not None:
             answer = parser.annotations[look.graph].written(answer)
         elif look.style == "conllu":
             answer = answer.put("graph", None)
+        elif look.style == "jsonl":
+            answer = with_class(answer, parser.class_names)
         dress = {"jsonl": _with_place, "conllu": _with_comments, "sdp": _with_line}[look.style]
         return FORMATS[look.style].render(dress(placed, answer), opens)[0] + ("\n" if look.style == "jsonl" else "\n\n")
 

@@ -2,12 +2,14 @@ r"""JSON lines: on each line an object with everything that a `Sentence` holds.
 
 `{"forms": ["It", "rained"], "label": 0, "probabilities": [0.75, 0.25], "graph": {"arcs": [[2, 1, "ARG1"]]}}`
 
-What is not known is left out, or `null`. The predicates of a graph are left out if they are the words with arguments.
-Annotations under names of their own stand in `annotations`: graphs as above, everything else as JSON has it.
+What is not known is left out, or `null`. Beside the number of a class may stand what it is called, as in
+`"label": 1, "class": "positive"`: that is for people, and the number is what is read. The predicates of a graph are
+left out if they are the words with arguments. Annotations under names of their own stand in
+`annotations`: graphs as above, everything else as JSON has it.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeGuard
 
@@ -19,6 +21,7 @@ from spigot.data.sentence import Arc, Graph, Sentence
 _KEYS = (
     "forms",
     "label",
+    "class",
     "probabilities",
     "tags",
     "upos",
@@ -29,6 +32,8 @@ _KEYS = (
     "annotations",
     "id",
 )
+_NAME = "label.class"  # where a sentence has the name of its class on its way into a file; no annotation is called so
+_OWN = frozenset(_KEYS) - {"class"}  # what cannot stand in `annotations`
 _GRAPH_KEYS = ("arcs", "tops", "predicates", "frames")
 
 
@@ -68,11 +73,27 @@ def render_jsonl(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
     return source.text if same else text, source.layout
 
 
+def with_class(sentence: Sentence, names: Mapping[int, str]) -> Sentence:
+    """A sentence that is written with the name of its class beside the number, if that has a name.
+
+    Args:
+        sentence: The sentence.
+        names: What the classes are called.
+
+    Example:
+        >>> render_jsonl(with_class(Sentence(("Great",), label=1), {0: "negative", 1: "positive"}))[0]
+        '{"forms": ["Great"], "label": 1, "class": "positive"}'
+    """
+    name = None if sentence.label is None else names.get(sentence.label)
+    return sentence if name in (None, str(sentence.label)) else sentence.put(_NAME, name)
+
+
 def _dump(sentence: Sentence) -> str:
     graph = sentence.graph
     record = {
         "forms": sentence.forms,
         "label": sentence.label,
+        "class": sentence.get(_NAME),
         "probabilities": sentence.probabilities,
         "tags": sentence.tags,
         "upos": sentence.upos,
@@ -80,7 +101,11 @@ def _dump(sentence: Sentence) -> str:
         "heads": sentence.heads,
         "relations": sentence.relations,
         "graph": None if graph is None else _graph_record(graph),
-        "annotations": {name: _other_record(value) for name, value in sentence.annotations.items() if name not in _KEYS}
+        "annotations": {
+            name: _other_record(value)
+            for name, value in sentence.annotations.items()
+            if name not in _OWN and name != _NAME
+        }
         or None,
         "id": sentence.id or None,
     }
@@ -107,7 +132,7 @@ def _others(value: object, size: int) -> dict[str, Any]:
     """Annotations under names of their own; an object with arcs is a graph."""
     if not isinstance(value, dict):
         raise Malformed(0, f"annotations is {_short(value)}; it must be an object of annotations by name.")
-    if taken := [name for name in value if name in _KEYS]:
+    if taken := [name for name in value if name in _OWN]:
         raise Malformed(0, f"annotations has {_short(taken[0])}, which stands outside of it; move it there.")
     if "source" in value:
         raise Malformed(0, 'annotations has "source", which no annotation can be called; rename it.')
@@ -149,6 +174,9 @@ def _load(text: str) -> Sentence:
     label, id = record.get("label"), record.get("id", "")
     if label is not None and not _is_number(label, 0, 10**9 - 1):
         raise Malformed(0, f"label is {_short(label)}; it must be a whole number from 0, of nine digits at most.")
+    if "class" in record and (label is None or not _is_text(record["class"])):
+        called = _short(record["class"])
+        raise Malformed(0, f"class is {called}; it must be text, beside a label, which is the number of that class.")
     if not _is_text(id):
         raise Malformed(0, f"id is {_short(id)}; it must be text.")
     probabilities = _list(record, "probabilities", "a number from 0 to 1", _is_probability)
