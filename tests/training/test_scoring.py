@@ -9,6 +9,7 @@ import pytest
 from spigot import cli
 from spigot.corpora import corpus as corpora
 from spigot.training import resume, score_tests, train
+from spigot.training.packing import pack
 from spigot.training.checkpoint import read_config
 from tests.training.test_run import config, data
 
@@ -65,6 +66,8 @@ def test_what_cannot_be_scored(data: Path, tmp_path: Path, later: Path) -> None:
     (tmp_path / "bare").mkdir()
     with pytest.raises(FileNotFoundError, match="is no run folder"):
         score_tests(tmp_path / "bare")
+    with pytest.raises(ValueError, match="small is a packed model, without test sets of its own; name files"):
+        score_tests(pack(later, tmp_path / "small"))
     settings = (later / "config.toml").read_text()
     (later / "config.toml").write_text(settings.replace('id = "test.sdp"', "").replace('id = "test.conllu"', ""))
     with pytest.raises(ValueError, match="has no test sets; name files to evaluate it on"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from spigot.bundled import name_of, run_folder
 from spigot.corpora.corpus import Corpus, load_tests
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
@@ -60,7 +61,7 @@ def score_tests(
 
     Raises:
         FileNotFoundError: If the training has not finished.
-        ValueError: If the experiment has no test sets.
+        ValueError: If the experiment has no test sets, or the run is a packed copy, which has none either.
 
     Example:
         >>> import tempfile
@@ -79,7 +80,12 @@ def score_tests(
         >>> list(json.loads((folder / "scores.json").read_text())), list(score_tests(folder))
         (['dev'], ['dev', 'id', 'ood'])
     """
-    folder = Path(run)
+    folder = run_folder(run)
+    trained = any((folder / name).exists() for name in (checkpoint.STATE, checkpoint.STEPS, checkpoint.SCORES))
+    if (folder / checkpoint.MODEL).exists() and not trained:
+        raise ValueError(
+            f"{name_of(folder)} is a packed model, without test sets of its own; name files to evaluate it on."
+        )
     before = _written(folder)
     parser = checkpoint.load(folder, device, precision=precision)
     corpus = load_tests(parser.config.data, parser.tagger)
