@@ -287,6 +287,26 @@ def test_batches_of_several_files(tmp_path: Path) -> None:
     assert batches[1][0].forms == ("Three",)
 
 
+@pytest.mark.parametrize(
+    ("names", "ids"),
+    [
+        (["a/x.txt", "b/x.txt"], ["a/x-1", "b/x-1"]),
+        (["a/c/x.txt", "b/c/x.txt", "b/y.txt"], ["a/c/x-1", "b/c/x-1"]),
+        (["x.txt", "x.md"], ["x.txt-1", "x.md-1"]),
+        (["x.txt", "x.txt"], ["x-1", "x-2"]),
+        (["x.txt", "y.txt"], ["x-1", "y-1"]),
+        (["x.txt"], ["1"]),
+    ],
+)
+def test_no_two_sentences_have_one_id(names: list[str], ids: list[str], tmp_path: Path) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("It rained.", encoding="utf-8")
+    found = [sentence.id for batch in Reader([tmp_path / name for name in names]) for sentence in batch]
+    assert found[: len(ids)] == ids
+    assert len(set(found)) == len(names)
+
+
 def test_who_waits_is_answered() -> None:
     """A pipe that says nothing more for now is answered with what it said; a full batch comes first."""
     end, start = os.pipe()

@@ -4,6 +4,7 @@ import os
 import select
 import stat
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,8 @@ class Reader:
 
     A source that makes one wait, a keyboard or a slow pipe, is answered before the next wait: its sentences are handed
     out as soon as a line ends them and nothing more has arrived. No sentence goes from one source into the next. They
-    are numbered from 1, and with several sources the name of the source comes first: `notes-1`.
+    are numbered from 1, and with several sources the name of the source comes first: `notes-1`. Where two files have
+    one name, as many of their folders come with it as tell them apart: `may/notes-1`.
 
     Attributes:
         sources: Files, gzipped or not, and open streams of bytes.
@@ -48,13 +50,12 @@ class Reader:
 
     def __iter__(self) -> Iterator[list[Sentence]]:
         pending: list[Sentence] = []
-        for source in self.sources:
-            number = 0
-            prefix = f"{source.stem if isinstance(source, Path) else 'stdin'}-" if len(self.sources) > 1 else ""
+        numbers: Counter[str] = Counter()  # go on in a file that is given twice
+        for source, prefix in zip(self.sources, _prefixes(self.sources), strict=True):
             for found in self._found(source):
                 for sentence in found or ():
-                    number += 1
-                    pending.append(replace(sentence, id=f"{prefix}{number}"))
+                    numbers[prefix] += 1
+                    pending.append(replace(sentence, id=f"{prefix}{numbers[prefix]}"))
                 while len(pending) >= self.batch:
                     yield pending[: self.batch]
                     del pending[: self.batch]
@@ -82,6 +83,22 @@ class Reader:
                     break
                 yield splitter.feed(decoder.feed(piece))
         yield splitter.feed(decoder.close()) + splitter.close()
+
+
+def _prefixes(sources: Sequence[Path | BinaryIO]) -> list[str]:
+    """What comes before the numbers of each source: nothing if it is alone, or else the shortest names that differ."""
+    if len(sources) == 1:
+        return [""]
+    paths = [source.resolve() if isinstance(source, Path) else Path("stdin") for source in sources]
+    folders = range(2, max(len(path.parts) for path in paths) + 1)
+    ways = [
+        [path.stem for path in paths],
+        *(["/".join((*path.parts[-k:-1], path.stem)) for path in paths] for k in folders),
+        [path.name for path in paths],  # one name, of several kinds of files
+    ]
+    distinct = len(set(paths))
+    names = next((names for names in ways if len(set(names)) == distinct), [str(path) for path in paths])
+    return [f"{name}-" for name in names]
 
 
 def _read(stream: BinaryIO, name: str) -> bytes:
