@@ -194,3 +194,18 @@ def test_json_lines_have_the_names_of_classes(tmp_path: Path) -> None:
     again = ["predict", "en-sentiment", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "b.jsonl")]
     assert cli.main(again) == 0
     assert json.loads((tmp_path / "b.jsonl").read_text(encoding="utf-8"))["class"] == "positive"
+
+
+def test_all_sentences_of_a_text_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["draw", "--text", TEXT]) == 0
+    first, second = capsys.readouterr().out.split("\n\n")
+    assert "tailor" in first
+    assert "read" in second
+    assert cli.main(["draw", "--text", TEXT, "-o", str(tmp_path / "both.tex")]) == 0
+    assert (tmp_path / "both.tex").read_text(encoding="utf-8").count("begin{tikzpicture}") == 2
+    capsys.readouterr()
+    assert cli.main(["draw", "--text", TEXT, "-o", str(tmp_path / "one.svg")]) == 0
+    assert "Drew the first of 2 sentences; --sentence 2 draws the second" in capsys.readouterr().err
+    assert "tailor" in (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert cli.main(["draw", "--text", "  "]) == 1
+    assert "the text has no words" in capsys.readouterr().err

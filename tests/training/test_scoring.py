@@ -9,8 +9,8 @@ import pytest
 from spigot import cli
 from spigot.corpora import corpus as corpora
 from spigot.training import resume, score_tests, train
-from spigot.training.packing import pack
 from spigot.training.checkpoint import read_config
+from spigot.training.packing import pack
 from tests.training.test_run import config, data
 
 __all__ = ["data"]  # the fixture

@@ -39,7 +39,7 @@ def draw(
     trees: Path | None = None,
     gold: _Others = None,
     before: _Others = None,
-    sentence: str = "1",
+    sentence: str | None = None,
     to: To | None = None,
     out: Annotated[Path | None, cyclopts.Parameter(name=("--out", "-o"))] = None,
     graph: Enhanced = False,
@@ -65,7 +65,8 @@ def draw(
     before
         A file with what was found before, for example by another system; it may be given twice too.
     sentence
-        Which sentence: its number, counted from 1, or what the file calls it.
+        Which sentence: its number, counted from 1, or what the file calls it; by default the first of a file, and of a
+        text all sentences, or the first where there is room for one alone (SVG, JSON).
     to
         What to make: svg, tikz or text. By default what the name of OUT says, and text without one.
     out
@@ -80,14 +81,14 @@ def draw(
             raise ValueError("there is nothing to draw, or too much; give either a file or --text.")
         if trees is not None or gold or before:
             raise ValueError("--trees, --gold and --before go with a file; leave them out, or parse the text first.")
-        _show(
-            drawing(parsed := _parsed(text, model or default_model(), sentence), annotations=_others(parsed)),
-            to,
-            out,
-            as_json=as_json,
-        )
+        drawings = [drawing(one, annotations=_others(one)) for one in _parsed(text, model or default_model(), sentence)]
+        kind = to or ("text" if out is None else _SUFFIXES.get(out.suffix.lower()))
+        if (as_json or kind == "svg") and len(drawings) > 1:
+            say(f"Drew the first of {len(drawings)} sentences; --sentence 2 draws the second, and so on.")
+            del drawings[1:]
+        _show(drawings, to, out, as_json=as_json)
         return
-    number, found = find(file, sentence, format, graph=graph)
+    number, found = find(file, sentence or "1", format, graph=graph)
 
     def same(paths: Sequence[Path] | None) -> Sentence | None:
         sides = [
@@ -104,32 +105,37 @@ def draw(
     drawn = drawing(shown, gold=same(gold), before=same(before), annotations=_others(shown))
     if not (drawn.above or drawn.below or drawn.rows or drawn.beneath) and shown.heads is None and shown.graph is None:
         say("The sentence has neither a tree nor a graph: there are only words to draw.")
-    _show(drawn, to, out, as_json=as_json)
+    _show([drawn], to, out, as_json=as_json)
 
 
-def _parsed(text: str, model: Path, sentence: str) -> Sentence:
-    """What a model finds in a sentence of a text."""
+def _parsed(text: str, model: Path, sentence: str | None) -> list[Sentence]:
+    """What a model finds in the sentences of a text, of which there must be one, or in one of them."""
     from spigot.training import checkpoint
 
     sentences = list(checkpoint.load(model).parse_text(text))
+    if not sentences:
+        raise ValueError("the text has no words, so there is nothing to draw; give one that has.")
+    if sentence is None:
+        return sentences
     if not sentence.isdecimal() or not 1 <= int(sentence) <= len(sentences):
         has = counted(len(sentences), "sentence")
         raise ValueError(f"sentence is {sentence!r}, and the text has {has}; give a number from 1.")
-    return sentences[int(sentence) - 1]
+    return [sentences[int(sentence) - 1]]
 
 
-def _show(drawn: Drawing, to: To | None, out: Path | None, *, as_json: bool) -> None:
-    """Print a drawing, or write it."""
+def _show(drawings: Sequence[Drawing], to: To | None, out: Path | None, *, as_json: bool) -> None:
+    """Print drawings, or write them, with a blank line between two."""
     if as_json:
-        print_json(asdict(drawn))
+        print_json(asdict(drawings[0]))
         return
     if out is None:
-        print(render(drawn, to or "text", terminal=sys.stdout.isatty()))
+        terminal = sys.stdout.isatty()
+        print("\n\n".join(render(drawn, to or "text", terminal=terminal) for drawn in drawings))
         return
     kind = to or _SUFFIXES.get(out.suffix.lower())
     if kind is None:
         raise ValueError(f"out is {out}; its name must end in {', '.join(_SUFFIXES)}, or name the kind with --to.")
-    write(f"{render(drawn, kind)}\n", out)
+    write("\n\n".join(render(drawn, kind) for drawn in drawings) + "\n", out)
     say(f"Wrote {out}.")
 
 
