@@ -1,6 +1,8 @@
 """What a system might have chosen instead, and what an estimator did."""
 
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from spigot.models import (
     inspect,
 )
 from spigot.models import account as all_accounts
+from spigot.stages.alternatives import head_alternatives
 from tests import brute
 from tests.parsing import (
     batch_of,
@@ -72,6 +75,9 @@ def test_a_word_has_all_its_heads_with_scores_and_marginals() -> None:
     scores = scores.detach()
     trees = brute.trees(mask[0], projective=True, single_root=True)
     expected = brute.marginals(trees, scores[0])
+    root = heads_of(found).index(0) + 1
+    (shown,) = [head.score for head in found.heads[root - 1] if head.head == 0]
+    scores[0, 0] += shown - scores[0, 0, root]  # all arcs from the root are moved alike, which changes no tree
     for word, heads in enumerate(found.heads, 1):
         chosen = heads_of(found)[word - 1]
         assert sorted(head.head for head in heads) == [head for head in range(len(given) + 1) if head != word]
@@ -82,6 +88,23 @@ def test_a_word_has_all_its_heads_with_scores_and_marginals() -> None:
         marginals = [round(head.marginal or 0, 6) for head in heads]
         assert marginals == sorted(marginals, reverse=True)
         assert sum(head.marginal or 0 for head in heads) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("offset", [-150.0, 0.0, 40.0])
+def test_the_root_can_be_compared_with_other_heads(offset: float) -> None:
+    """Whatever training has added to all arcs from the root, where exactly one of them is in each tree."""
+    trees, lengths = spigot.ProjectiveTrees(), torch.tensor([4, 1, 0])
+    scores, exists = torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(1)), trees.mask(lengths, 5)
+    moved = scores.clone()
+    moved[:, 0] += offset
+    batch = SimpleNamespace(lengths=lengths, size=5)
+    first, *rest = head_alternatives(trees, trees.argmax(moved, exists), moved, exists, batch, 9)  # pyright: ignore
+    (root,) = [heads for heads in first if any(head.head == 0 and not head.difference for head in heads)]
+    weights = {head.head: math.exp(head.score) for head in root}
+    (marginal,) = [head.marginal for head in root if head.head == 0]
+    assert weights[0] / sum(weights.values()) == pytest.approx(marginal, rel=1e-4)
+    assert [len(heads) for one in rest for heads in one] == [1]
+    assert all(abs(head.score) < 20 for one in (first, *rest) for heads in one for head in heads)
 
 
 def test_heads_that_constraints_rule_out_are_listed_as_impossible() -> None:

@@ -10,9 +10,11 @@ from spigot.algorithms.labels import label_sums
 from spigot.annotations.graphs import TOP
 from spigot.batches.batch import Batch
 from spigot.data.sentence import Arc, Graph
-from spigot.interface import AbstractMarginalStructure
 from spigot.structures.graphs import SemanticGraphs
+from spigot.structures.trees import AbstractTrees
 from spigot.types import Mask, Parts
+
+_SURE = 1e-6  # what single precision can tell of a probability near 1
 
 Known = Callable[[Tensor], Tensor]
 """Says for pairs of words which roles training has seen between them."""
@@ -24,7 +26,8 @@ class Alternative:
 
     Attributes:
         head: Which word; 0 is the root.
-        score: The score of the arc from it.
+        score: The score of the arc from it. Where trees have one root, a constant more on all arcs from the root
+            changes no tree: they are shown with the one that makes the root as likely as it is beside other heads.
         difference: The same less the score of the arc from the chosen head: negative means worse.
         marginal: How probable the arc is under all trees that meet the constraints; 0 where they rule it out.
         relation: The best relation of the word to this head; empty if trees are not labelled.
@@ -62,7 +65,7 @@ class ArcScore:
 
 
 def head_alternatives(
-    structure: AbstractMarginalStructure,
+    structure: AbstractTrees,
     z: Parts,
     scores: Parts,
     mask: Mask,
@@ -88,8 +91,10 @@ def head_alternatives(
         scores = scores.masked_fill(~mask, 0)
     marginals = structure.marginals(scores, mask)
     chosen = z.argmax(-2, keepdim=True)
-    best = scores.gather(-2, chosen)
     exists = structure.mask(batch.lengths, batch.size)
+    if structure.single_root:
+        scores = _with_root_in_place(scores, z, marginals, exists & mask)
+    best = scores.gather(-2, chosen)
     listed = _ranked(scores, marginals.masked_fill(~exists, -1))[:, :top]
     # A tree may have to take a head that is not among the best.
     listed[:, -1:] = torch.where((listed == chosen).any(-2, keepdim=True), listed[:, -1:], chosen)
@@ -109,6 +114,17 @@ def head_alternatives(
         )
         for k, length in enumerate(batch.lengths.tolist())
     ]
+
+
+def _with_root_in_place(scores: Parts, z: Parts, marginals: Parts, mask: Mask) -> Parts:
+    """Scores whose arcs from the root can be compared with those from words: among the heads that the root word might
+    have, each as likely as the exponential of its score, the root is as likely as in all trees."""
+    root = z[..., 0, :].argmax(-1)[..., None, None].expand(*z.shape[:-1], 1)
+    of_word, there = scores.gather(-1, root).squeeze(-1), mask.gather(-1, root).squeeze(-1)
+    others = of_word[..., 1:].masked_fill(~there[..., 1:], -torch.inf).logsumexp(-1)
+    odds = marginals.gather(-1, root).squeeze(-1)[..., 0].logit(eps=_SURE)
+    shift = odds + others.nan_to_num(neginf=0) - of_word[..., 0]
+    return torch.cat([scores[..., :1, :] + shift[..., None, None], scores[..., 1:, :]], -2)
 
 
 def arc_sums(scores: Parts, mask: Mask) -> tuple[Parts, Mask]:
