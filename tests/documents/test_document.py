@@ -121,7 +121,8 @@ def test_pandas_has_a_row_for_each_word() -> None:
 
 def test_spacy_has_the_same_words() -> None:
     spacy = pytest.importorskip("spacy")
-    made = DOC.to_spacy(spacy.blank("en").vocab)
+    text = replace(POET, source=None)
+    made = Doc.of([text, text], class_names=DOC[0].class_names).to_spacy(spacy.blank("en").vocab)
     assert [token.text for token in made] == list(WORDS + WORDS)
     assert [token.dep_ for token in made][:2] == ["det", "nsubj"]
     assert [sentence._.spigot_label for sentence in made.sents] == ["positive", "positive"]
@@ -134,6 +135,29 @@ def test_spacy_has_the_same_words() -> None:
     assert made[10]._.spigot_arguments == [("ARG0", made[7]), ("ARGM-NEG", made[9])]
     again = type(made)(made.vocab).from_bytes(made.to_bytes())
     assert again._.spigot_graph == made._.spigot_graph
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "  Go  on.\n\nStop\u200b now.\r\n ",
+            ["  ", "Go", " ", "on", ".", "\n\n", "Stop", "\u200b ", "now", ".", "\r\n "],
+        ),
+        ("Go on.", ["Go", "on", "."]),
+        (" \n", [" \n"]),
+        ("", []),
+    ],
+)
+def test_spacy_has_the_same_text(text: str, words: list[str]) -> None:
+    spacy = pytest.importorskip("spacy")
+    doc = TextParser(parser())(text)
+    made = doc.to_spacy(spacy.blank("en").vocab)
+    assert (made.text, [token.text for token in made]) == (text, words)
+    assert len(list(made.sents)) == max(1, len(doc)) if text else not len(made)
+    for sentence, own in zip(made.sents, doc, strict=False):
+        assert sentence.text.strip() == own.text
+    assert all(token.dep_ == "dep" for token in made if not token.text[0].isalnum() and token.text != "." and doc)
 
 
 def test_spacy_takes_what_is_not_its_own() -> None:

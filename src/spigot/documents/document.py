@@ -308,7 +308,8 @@ class Doc(Sequence[DocSentence]):
     def to_spacy(self, vocab: "spacy.vocab.Vocab") -> "spacy.tokens.Doc":
         """As a document of spaCy: words, tags, lemmas, heads, relations; graphs in `_.spigot_graph`.
 
-        The words are the same; white space between two of them becomes a single space. To spaCy a sentence is what
+        The text is the same, to the last blank: white space other than one blank behind a word is a token of its own,
+        as spaCy has it, which hangs on the word before. To spaCy a sentence is what
         hangs on one root, so that a sentence whose tree has several roots becomes as many. The graphs and classes are
         where the component of `spigot.documents.for_spacy` puts them.
 

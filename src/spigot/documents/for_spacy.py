@@ -89,14 +89,28 @@ def to_spacy(doc: "Doc", vocab: Any) -> Any:
     """A document of spaCy; see `Doc.to_spacy`."""
     tokens = needed("spacy.tokens", "to_spacy")
     _extend()
-    words = doc.tokens
-    spaces = [doc.text[token.end : token.end + 1].isspace() for token in words]
-    first = {sentence.start for sentence in doc}
-    starts = [token.start in first for token in words]
-    made = tokens.Doc(vocab, words=[token.text for token in words], spaces=spaces, sent_starts=starts)
-    places, place = [], 0
+    words, spaces, places, end = list[str](), list[bool](), list[list[int]](), 0
+
+    def fill(gap: str) -> None:
+        """As spaCy has white space: one blank belongs to the word before, and whatever else there is makes a token."""
+        if words and gap.startswith(" "):
+            spaces[-1], gap = True, gap[1:]
+        if gap:
+            words.append(gap)
+            spaces.append(False)
+
     for sentence in doc:
-        places.append(list(range(place, place := place + len(sentence))))
+        places.append([])
+        for token in sentence:
+            fill(doc.text[end : token.start])
+            places[-1].append(len(words))
+            words.append(token.text)
+            spaces.append(False)
+            end = token.end
+    fill(doc.text[end:])
+    first = {0, *(some[0] for some in places[1:] if some)}  # white space before the first word begins its sentence
+    starts = [k in first for k in range(len(words))]
+    made = tokens.Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
     names = doc[0].class_names if doc else {}
     _write(made, places, [sentence.found for sentence in doc], names)
     return made
@@ -128,10 +142,11 @@ def _write(doc: Any, places: Sequence[Sequence[int]], found: Sequence[Sentence],
         return
     strings, known = doc.vocab.strings, needed("spacy.parts_of_speech", "to_spacy").IDS
     columns: dict[str, list[int]] = {}
+    placed = {i for some in places for i in some}  # and all others are white space, or signs that print nothing
     for attribute, name in _COLUMNS:
         if found and all(sentence.get(name) is not None for sentence in found) and not doc.has_annotation(attribute):
             blank = {"TAG": "_SP", "POS": "SPACE"}
-            values = [blank.get(attribute, token.text) if token.is_space else "" for token in doc]
+            values = [blank.get(attribute, token.text) if token.i not in placed else "" for token in doc]
             for some, sentence in zip(places, found, strict=True):
                 for i, value in zip(some, sentence.get(name), strict=True):
                     values[i] = value if attribute != "POS" or value in known else ""  # a tag set of its own
@@ -162,12 +177,13 @@ def _heads(doc: Any, places: Sequence[Sequence[int]], found: Sequence[Sentence])
         labels = sentence.relations or ("dep",) * len(sentence)
         for i, head, label in zip(some, sentence.heads or (), labels, strict=True):
             heads[i], relations[i] = (some[head - 1], label) if head else (i, "ROOT")
+    placed = {i for some in places for i in some}
     holder = next((some[0] for some in places), 0)
-    for token in doc:
-        if not token.is_space:
-            holder = token.i
+    for i in range(len(doc)):
+        if i in placed:
+            holder = i
         elif places:
-            heads[token.i], relations[token.i] = holder, "dep"
+            heads[i], relations[i] = holder, "dep"
     return [head - i for i, head in enumerate(heads)], relations
 
 
