@@ -40,6 +40,7 @@ def table() -> LemmaTable:
         ("bombed", "VBD", "bomb"),
         ("fled", "VBD", "flee"),  # as the dictionary says
         ("blorped", "VBD", "blorp"),  # by the ending alone
+        ("#blorped", "VBD", "#blorped"),  # no word, whatever its ending
         ("goes", "GW", "go"),  # with a tag that nothing was learned of
         ("", "VBD", ""),
     ],

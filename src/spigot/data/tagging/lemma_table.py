@@ -163,6 +163,8 @@ class LemmaTable:
         return first or own
 
     def _candidates(self, own: str, low: str, tag: str) -> Iterator[str]:
+        if low.startswith(("#", "@")):  # names of their own, whatever they end in
+            return
         endings = self.endings[tag]
         for size in range(min(_LONGEST, len(low)), -1, -1):
             for change in endings.get(low[len(low) - size :], ()):
