@@ -207,6 +207,12 @@ def test_malformed_lines(line: str, what: str) -> None:
         (Sentence(("a\ud800",)), "value 1 of forms"),
         (Sentence(("a",), label=object()), "neither text nor a number"),  # pyright: ignore[reportArgumentType]
         (Sentence(("a",), graph=Graph((Arc(1, 2, "R"),), (), (1,))), "value 1 of graph.arcs"),
+        (Sentence(("a", "b"), graph=Graph((Arc(2, 2, "R"),), (), (2,))), "value 1 of graph.arcs"),
+        (Sentence(("a", "b"), graph=Graph((Arc(2, 1, "R"),), (3,), (2,))), "value 1 of graph.tops"),
+        (Sentence(("a", "b"), graph=Graph((Arc(2, 1, "\ud800"),), (), (2,))), "value 1 of graph.arcs"),
+        (Sentence(("a",), heads=(2,)), "value 1 of heads"),
+        (Sentence(("a",), heads=(True,)), "value 1 of heads"),
+        (Sentence(("a",), tags=(3,)), "value 1 of tags"),  # pyright: ignore[reportArgumentType]
         (Sentence(("a",), annotations={"x": Graph((Arc(1, 2, "R"),), (), (1,))}), "value 1 of annotations.x.arcs"),
         (Sentence(("a",), annotations={"x": object()}), "neither text nor a number"),
     ],

@@ -59,7 +59,8 @@ def render_jsonl(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
     """
     try:
         text = _dump(sentence)
-        _load(text)  # what cannot be read again must not be written
+        if not _is_sound(sentence, text):
+            _load(text)  # what cannot be read again must not be written
     except Malformed as error:
         name = sentence.id or " ".join(sentence.forms[:4])
         raise ValueError(f"sentence {shown(name)} cannot be written as JSON: {error.reason}") from None
@@ -109,8 +110,7 @@ def _dump(sentence: Sentence) -> str:
         or None,
         "id": sentence.id or None,
     }
-    known = {key: value for key, value in record.items() if value is not None}
-    return json.dumps(known, ensure_ascii=False, default=_plain)
+    return _ENCODER.encode({key: value for key, value in record.items() if value is not None})
 
 
 def _graph_record(graph: Graph) -> dict[str, object]:
@@ -154,6 +154,42 @@ def _plain(value: object) -> object:
     if item is None:
         raise Malformed(0, f"{_short(value)} is neither text nor a number.")
     return item()
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_plain)
+_WORDS, _NUMBERS, _ARCS = frozenset({str}), frozenset({int}), frozenset({Arc})
+_PLAIN = frozenset({"heads", "relations", "graph"})
+
+
+def _is_sound(sentence: Sentence, text: str) -> bool:
+    """Whether a sentence is so plain that what was made of it can be read again: words, a tree and a graph over them.
+
+    It is what most sentences are, and is found out sooner than by reading. Of others nothing is said.
+    """
+    forms, heads, graph, size = sentence.forms, sentence.heads, sentence.graph, len(sentence.forms)
+    texts = forms, sentence.tags, sentence.upos, sentence.lemmas, sentence.relations
+    if not forms or type(sentence.id) is not str or not _PLAIN.issuperset(sentence.annotations):
+        return False
+    if not all(
+        type(values) is tuple and _WORDS.issuperset(map(type, values)) for values in texts if values is not None
+    ):
+        return False
+    if heads is not None and (not _are_words(heads, 0, size) or find_cycle(heads)):
+        return False
+    if graph is not None:
+        if graph.frames or not _ARCS.issuperset(map(type, graph.arcs)):
+            return False
+        predicates, arguments, roles = zip(*graph.arcs, strict=True) if graph.arcs else ((), (), ())
+        if not all(_are_words(words, 1, size) for words in (predicates, arguments, graph.tops, graph.predicates)):
+            return False
+        if any(map(int.__eq__, predicates, arguments)) or not _WORDS.issuperset(map(type, roles)):
+            return False
+    return text.isascii() or _is_text(text)
+
+
+def _are_words(values: tuple[int, ...], low: int, high: int) -> bool:
+    numbers = type(values) is tuple and _NUMBERS.issuperset(map(type, values))
+    return numbers and (not values or (low <= min(values) and max(values) <= high))
 
 
 def _load(text: str) -> Sentence:
