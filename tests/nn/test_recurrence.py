@@ -27,7 +27,7 @@ def read_layer(
     halves: bool = False,
     bits: int = 16,
 ) -> torch.Tensor:
-    weights = layer_weights(*lstms, bits=bits, input_bits=bits)
+    weights = layer_weights(*lstms, bits=bits)
     return read_gates(weights, input_gates(weights, inputs, halves=halves), place, lengths, lstms[0].hidden_size)
 
 

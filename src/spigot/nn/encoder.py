@@ -210,11 +210,8 @@ class BiLSTM(ReadsWhole):
     def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:
         """A layer's weights in whole numbers, rounded anew when they have changed."""
         now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
-        # Products with the vectors of words are few, since a word is looked at once: sixteen bits are cheap there.
-        bits, input_bits = self.bits, self.bits if k or layer else 16
-        return self._whole[k, layer, bits].of(
-            now, lambda: layer_weights(right, left, layer, bits=bits, input_bits=input_bits)
-        )
+        bits = self.bits
+        return self._whole[k, layer, bits].of(now, lambda: layer_weights(right, left, layer, bits))
 
 
 def _mirror(inputs: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]) -> Int[Tensor, " n*batch"]:

@@ -35,23 +35,20 @@ class LayerWeights(NamedTuple):
     states: tuple[WholeWeights, WholeWeights]
 
 
-def layer_weights(
-    right: nn.LSTM, left: nn.LSTM, layer: int = 0, *, bits: int = 16, input_bits: int = 16
-) -> LayerWeights:
+def layer_weights(right: nn.LSTM, left: nn.LSTM, layer: int = 0, bits: int = 16) -> LayerWeights:
     """One layer of two LSTMs, rounded, for the kernels.
 
     Args:
         right: Reads from left to right.
         left: Reads from right to left.
         layer: Which layer of them.
-        bits: 16 or 8, of the weights of states.
-        input_bits: The same of those of inputs.
+        bits: 16 or 8, of a weight.
     """
     inputs, states = list[WholeWeights](), list[WholeWeights]()
     for lstm in (right, left):
         values, units = dict(lstm.named_parameters()), lstm.hidden_size
         bias = checked((values[f"bias_ih_l{layer}"] + values[f"bias_hh_l{layer}"]).detach())
-        inputs.append(whole_weights(_rows(values[f"weight_ih_l{layer}"], units), _rows(bias, units), input_bits))
+        inputs.append(whole_weights(_rows(values[f"weight_ih_l{layer}"], units), _rows(bias, units), bits))
         own = whole_weights(_rows(values[f"weight_hh_l{layer}"], units), None, bits)
         states.append(own._replace(scale=own.scale / (LARGEST if bits == 16 else LARGEST_STATE)))
     return LayerWeights((inputs[0], inputs[1]), (states[0], states[1]))
