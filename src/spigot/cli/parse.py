@@ -15,7 +15,7 @@ from spigot.cli.console import Device, Flag, Precision, listed, progress, say, t
 from spigot.cli.graph_files import graph_fields, graph_targets
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
 from spigot.cli.parse_scale import Corpus, parse_folder
-from spigot.cli.processes import SHARE, Processes, process_count
+from spigot.cli.processes import SHARE, Processes, collecting_new, process_count
 from spigot.data.formats import FORMATS, guess
 from spigot.data.formats.files import require, written
 from spigot.data.formats.json_lines import with_class
@@ -142,6 +142,7 @@ def parse(
     started = time.monotonic()
     copies = process_count(processes, threads, device, sources)
     with use_threads(1 if copies > 1 and threads is None else threads), contextlib.ExitStack() as stack:
+        stack.enter_context(collecting_new())
         puts = [stack.enter_context(_target(path, style)) for path, _ in targets]
         # A bar must not stand between answers, nor between the lines that somebody types.
         quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)

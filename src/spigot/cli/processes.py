@@ -1,6 +1,8 @@
 """How many processes read a file: several where that pays."""
 
-from collections.abc import Iterable
+import gc
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -24,6 +26,22 @@ SHARE = 512
 
 _MOST = 4
 _LONG = 150_000  # bytes, or about thirty thousand words: some seconds of work
+
+
+@contextmanager
+def collecting_new() -> Iterator[None]:
+    """A block in which the collector of garbage looks at what is made in it, and not again and again at a loaded model.
+
+    Example:
+        >>> with collecting_new():
+        ...     gc.get_freeze_count() > 0
+        True
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def process_count(wanted: int | None, threads: int | None, device: str, files: Iterable[Path]) -> int:
