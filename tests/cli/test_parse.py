@@ -48,7 +48,7 @@ def _parse(*words: str | Path) -> int:
 
 def _expected(run: Path) -> list[Sentence]:
     """The long way round: find the sentences, then let the system parse them."""
-    parser = checkpoint.load(run, precision="int16")  # as the command does
+    parser = checkpoint.load(run, precision="int8")  # as the command does
     return list(parser.parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
 
 

@@ -52,7 +52,7 @@ def parse(
     threads: int | None = None,
     processes: Processes = None,
     device: Device = "cpu",
-    precision: Precision = "int16",
+    precision: Precision = "int8",
     corpus: Annotated[Corpus | None, cyclopts.Parameter(name="*")] = None,
 ) -> None:
     """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
