@@ -1,5 +1,5 @@
 """Layers that only read, in whole numbers: the same answers to three digits in little more than half the time, or to
-two in a third of it.
+two in less than that.
 
 In sixteen bits weights and inputs are rounded to about twelve; in eight, weights to eight and inputs to seven. Sums of
 such numbers are exact, so that what comes out for a word does not depend on the batch it is in, on how many threads
