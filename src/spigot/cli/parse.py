@@ -52,7 +52,7 @@ def parse(
     threads: int | None = None,
     processes: Processes = None,
     device: Device = "cpu",
-    precision: Precision = "int8",
+    precision: Precision | None = None,
     corpus: Annotated[Corpus | None, cyclopts.Parameter(name="*")] = None,
 ) -> None:
     """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
@@ -99,8 +99,9 @@ def parse(
     corpus = corpus or Corpus()
     if corpus.is_meant(out, to):
         named = bool(words) and is_model(words[0])
+        model = run_folder(words[0]) if named else default_model()
         return parse_folder(
-            run_folder(words[0]) if named else default_model(),
+            model,
             words[1:] if named else words,
             out,
             corpus,
@@ -112,7 +113,7 @@ def parse(
             errors=errors,
             threads=threads,
             device=device,
-            precision=precision,
+            precision=precision or _precision(model),
         )
 
     model, files = model_and_files(words)
@@ -122,7 +123,7 @@ def parse(
     style = _style(out, to)
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(model, torch_device(device), precision=precision)
+    parser = checkpoint.load(model, torch_device(device), precision=precision or _precision(model))
     if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
     advice = ("use --to jsonl", "use --to jsonl, or add --graph")
@@ -161,6 +162,11 @@ def parse(
     if foreign.is_notable:
         say(str(foreign))
     say_speed(parser, number, total, time.monotonic() - started - reader.waited)
+
+
+def _precision(model: Path) -> Literal["int8", "int16"]:
+    """What a model is read in unless somebody asks: eight bits where what they cost was measured, sixteen elsewhere."""
+    return "int8" if model in bundled_models().values() else "int16"
 
 
 def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
