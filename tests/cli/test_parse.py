@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
+from spigot.bundled import default_model
 from spigot.cli import processes
+from spigot.cli.parse import _precision
 from spigot.cli.streams import show_what_can_be_shown
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
@@ -48,7 +50,7 @@ def _parse(*words: str | Path) -> int:
 
 def _expected(run: Path) -> list[Sentence]:
     """The long way round: find the sentences, then let the system parse them."""
-    parser = checkpoint.load(run, precision="int8")  # as the command does
+    parser = checkpoint.load(run, precision="int16")  # as the command does
     return list(parser.parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
 
 
@@ -321,3 +323,7 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     with Api([Served("curly", parser)]) as api:
         page = [one["answers"][0] for one in api.parse({"text": TEXT})["sentences"]]
     assert [(one["forms"], one["heads"]) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]
+
+
+def test_only_models_whose_scores_are_known_are_read_in_eight_bits(run: Path) -> None:
+    assert (_precision(default_model()), _precision(run)) == ("int8", "int16")

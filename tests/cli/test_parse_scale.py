@@ -80,6 +80,6 @@ def test_a_command_that_is_killed_goes_on(trained: Path, tmp_path: Path) -> None
     assert (manifest.counts.documents, manifest.counts.sentences, manifest.counts.errors) == (400, 800, 0)
     found = [sentence for shard in sorted(out.glob("part-*.jsonl")) for sentence in read(shard)]
     assert [sentence.get("document") for sentence in found] == [str(k) for k in range(400) for _ in range(2)]
-    parser = checkpoint.load(trained, precision="int8")
+    parser = checkpoint.load(trained, precision="int16")
     text = "\n\n".join(LINE.format(k) for k in range(20))
     assert [sentence.heads for sentence in found[:40]] == [sentence.heads for sentence in parser.parse_text(text)]

@@ -65,6 +65,8 @@ def parse(
     everything; CoNLL-U has the tree, the text and its white space, and with --graph the graph in the enhanced column;
     SDP has the graph.
 
+    Unless --precision says otherwise, models that come with spigot read in int8, and others in int16.
+
     A corpus of many files (text, JSON lines, CoNLL-U, parquet), folders and URLs is parsed into a folder of shards by
     many workers, here or on a Ray cluster: see --on.
 
