@@ -88,43 +88,47 @@ inline void for_each_panel(const HeadPanels& heads, Body&& body) {
 // What dependents make of heads, some dependents at a time.
 class Turned {
 public:
-    // The matrix makes of a dependent, for each label, what a head is multiplied with, and what is added.
-    Turned(const WholeMatrix& turning, int64_t width, int64_t labels, Scratch& scratch)
-        : turning_(turning, width, labels * (width + 1)), labels_(labels), padded_((width + 1) / 2 * 2),
-          columns_(turning_.count * panel_columns), x_(turning_, dependent_block, scratch) {
+    Turned(const Panels& turning, int64_t width, int64_t labels, Scratch& scratch)
+        : turning_(turning), width_(width), labels_(labels), columns_(turning.count * panel_columns) {
+        x_ = scratch.take<int16_t>(dependent_block * 2 * turning.pairs + 2 * unit_lanes);
+        worth_ = scratch.take<float>(dependent_block);
         turned_ = scratch.take<float>(dependent_block * columns_);
-        rows_ = scratch.take<int16_t>(labels * padded_ + 2 * unit_lanes);
+        rows_ = scratch.take<int16_t>(labels * 2 * turning.pairs + 2 * unit_lanes);
         row_worth_ = scratch.take<float>(labels);
         alone_ = scratch.take<float>(labels);
     }
     // Calls body(r, rows) for each of `count` dependents; `dependent(r)` is where the numbers of the r-th begin.
     template <class Dependent, class Body>
     void each(int64_t count, Dependent&& dependent, Body&& body) {
-        const int64_t width = turning_.width;
+        const int64_t padded = 2 * turning_.pairs;
         for (int64_t first = 0; first < count; first += dependent_block) {
             const int64_t here = std::min(dependent_block, count - first);
-            for (int64_t r = 0; r < here; ++r) x_.put(r, dependent(first + r));
-            times_panels(turning_, x_, here, [&](int64_t row, int64_t column, Lanes<float> sum) {
+            for (int64_t r = 0; r < here; ++r) worth_[r] = quantise(dependent(first + r), width_, padded, x_ + r * padded);
+            times_panels(turning_, x_, worth_, here, [&](int64_t row, int64_t column, Lanes<float> sum) {
                 store(turned_ + row * columns_ + column, sum);
             });
             for (int64_t r = 0; r < here; ++r) {
                 for (int64_t l = 0; l < labels_; ++l) {
-                    const float* from = turned_ + r * columns_ + l * (width + 1);
-                    row_worth_[l] = quantise(from, width, padded_, rows_ + l * padded_);
-                    alone_[l] = from[width];
+                    const float* from = turned_ + r * columns_ + l * (width_ + 1);
+                    row_worth_[l] = quantise(from, width_, padded, rows_ + l * padded);
+                    alone_[l] = from[width_];
                 }
-                body(first + r, LabelRows{rows_, row_worth_, alone_, labels_, padded_ / 2});
+                body(first + r, LabelRows{rows_, row_worth_, alone_, labels_, turning_.pairs});
             }
         }
     }
 
 private:
     const Panels turning_;
-    const int64_t labels_, padded_, columns_;
-    WholeRows x_;
-    int16_t* rows_;
-    float *turned_, *row_worth_, *alone_;
+    const int64_t width_, labels_, columns_;
+    int16_t *x_, *rows_;
+    float *worth_, *turned_, *row_worth_, *alone_;
 };
+
+// The matrix that makes of a dependent, for each label, what a head is multiplied with, and what is added.
+inline Panels turning_panels(const int16_t* weight, const float* scale, const float* bias, int64_t width, int64_t labels) {
+    return {weight, scale, bias, (labels * (width + 1) + panel_columns - 1) / panel_columns, (width + 1) / 2};
+}
 
 // The best label of one dependent for the heads of a panel of `Vectors` vectors; of equals the first.
 template <int Vectors>
@@ -151,7 +155,7 @@ inline void best_of_sentence(const BestProducts& given, int64_t sentence) {
     std::fill_n(best, n * n, minus_infinity<float>);
     std::fill_n(which, n * n, int32_t(-1));
     const HeadPanels heads([&](int64_t i) { return given.heads + (sentence * n + i) * width; }, count, width, scratch);
-    Turned turned(given.turning, width, given.labels, scratch);
+    Turned turned(turning_panels(given.weight, given.scale, given.bias, width, given.labels), width, given.labels, scratch);
     float* most = scratch.take<float>(heads.vectors * unit_lanes);
     int32_t* place = scratch.take<int32_t>(heads.vectors * unit_lanes);
     // The root depends on nothing.

@@ -3,10 +3,6 @@
 
 namespace spigot {
 
-using Weights = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;  // of 16 bits, or of 8 if they come with totals
-
-static const int32_t* any(const In<int32_t>& totals) { return totals.size() ? totals.data() : nullptr; }
-
 static RecurrentBatch recurrent(In<int64_t>& lengths, In<float>& right, In<float>& left, Out<float>& states,
                                 Out<float>& opened, Out<float>& cells) {
     RecurrentBatch batch{};
@@ -27,31 +23,39 @@ static RecurrentBatch recurrent(In<int64_t>& lengths, In<float>& right, In<float
 void bind_encoders(nb::module_& m) {
     const EncoderKernels& k = kernels().encoders;
     m.attr("LSTM_LANES") = k.lanes;
-    m.def("lstm_states", [&k](In<float> right_gates, In<float> left_gates, In<int64_t> place, In<int64_t> lengths,
-                              Weights right, In<float> right_scale, In<int32_t> right_totals, Weights left,
-                              In<float> left_scale, In<int32_t> left_totals, Out<float> states, int threads) {
+    m.def("lstm_layer", [&k](In<float> inputs, In<int64_t> place, In<int64_t> lengths, In<int16_t> input,
+                             In<float> input_scale, In<float> bias, In<int16_t> state, In<float> state_scale,
+                             Out<float> states, int64_t width, int threads) {
         LstmBatch batch;
-        batch.gates[0] = right_gates.data();
-        batch.gates[1] = left_gates.data();
+        batch.inputs = inputs.data();
+        batch.rows = static_cast<int64_t>(inputs.shape(0));
+        batch.stride = static_cast<int64_t>(inputs.shape(1));
+        batch.width = width;
+        batch.apart = batch.stride - width;  // none, or one input behind the other
         batch.place = place.data();
         batch.lengths = lengths.data();
         batch.batch = static_cast<int64_t>(place.shape(0));
         batch.n = static_cast<int64_t>(place.shape(1));
         batch.units = static_cast<int64_t>(states.shape(2)) / 2;
         batch.states = states.data();
-        batch.weights[0] = {right.data(), right_scale.data(), nullptr, any(right_totals)};
-        batch.weights[1] = {left.data(), left_scale.data(), nullptr, any(left_totals)};
+        for (int direction = 0; direction < 2; ++direction)  // the first axis of all weights
+            batch.weights[direction] = {
+                input.data() + direction * (input.size() / 2), input_scale.data() + direction * (input_scale.size() / 2),
+                bias.data() + direction * (bias.size() / 2), state.data() + direction * (state.size() / 2),
+                state_scale.data() + direction * (state_scale.size() / 2)};
         nb::gil_scoped_release release;
-        k.lstm_states(batch, threads);
+        k.lstm_layer(batch, threads);
     });
-    m.def("whole_product", [&k](In<float> inputs, Weights weight, In<float> scale, In<float> bias, In<int32_t> totals,
+    m.def("whole_product", [&k](In<float> inputs, In<int16_t> weight, In<float> scale, In<float> bias,
                                 Out<float> results, int threads) {
         WholeProduct product;
         product.inputs = inputs.data();
         product.rows = static_cast<int64_t>(inputs.shape(0));
         product.width = static_cast<int64_t>(inputs.shape(1));
         product.outputs = static_cast<int64_t>(results.shape(1));
-        product.matrix = {weight.data(), scale.data(), bias.data(), any(totals)};
+        product.weight = weight.data();
+        product.scale = scale.data();
+        product.bias = bias.data();
         product.results = results.data();
         nb::gil_scoped_release release;
         k.whole_product(product, threads);
@@ -74,8 +78,8 @@ void bind_encoders(nb::module_& m) {
         nb::gil_scoped_release release;
         k.recur_back(batch, threads);
     });
-    m.def("best_products", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, Weights weight,
-                                In<float> scale, In<float> bias, In<int32_t> totals, Out<float> best, Out<int32_t> which, int64_t labels,
+    m.def("best_products", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, In<int16_t> weight,
+                                In<float> scale, In<float> bias, Out<float> best, Out<int32_t> which, int64_t labels,
                                 int threads) {
         BestProducts products;
         products.heads = heads.data();
@@ -85,14 +89,16 @@ void bind_encoders(nb::module_& m) {
         products.n = static_cast<int64_t>(heads.shape(1));
         products.width = static_cast<int64_t>(heads.shape(2));
         products.labels = labels;
-        products.turning = {weight.data(), scale.data(), bias.data(), any(totals)};
+        products.weight = weight.data();
+        products.scale = scale.data();
+        products.bias = bias.data();
         products.best = best.data();
         products.which = which.data();
         nb::gil_scoped_release release;
         k.best_products(products, threads);
     });
-    m.def("likely_graphs", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, Weights weight,
-                                In<float> scale, In<float> bias, In<int32_t> totals, In<float> predicates, In<float> arcs, In<int64_t> tags,
+    m.def("likely_graphs", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, In<int16_t> weight,
+                                In<float> scale, In<float> bias, In<float> predicates, In<float> arcs, In<int64_t> tags,
                                 In<int64_t> possible, In<int64_t> reach, In<bool> deterministic, float threshold,
                                 Out<int32_t> roles, int threads) {
         LikelyGraphs graphs;
@@ -103,7 +109,9 @@ void bind_encoders(nb::module_& m) {
         graphs.n = static_cast<int64_t>(heads.shape(1));
         graphs.width = static_cast<int64_t>(heads.shape(2));
         graphs.labels = static_cast<int64_t>(deterministic.shape(0));
-        graphs.turning = {weight.data(), scale.data(), bias.data(), any(totals)};
+        graphs.weight = weight.data();
+        graphs.scale = scale.data();
+        graphs.bias = bias.data();
         graphs.predicates = predicates.data();
         graphs.arcs = arcs.data();
         graphs.tags = tags.data();

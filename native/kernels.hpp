@@ -161,33 +161,37 @@ struct SubsetKernels {
                    int64_t width, int64_t minimum, int64_t maximum, T* z, int threads, FaultBox&);
 };
 
-// A matrix of whole numbers in panels of columns: for every two inputs, of each column two weights of 16 bits; or for every
-// four inputs four weights of 8 bits, with the total of each column. The scales say what one of a column is worth.
-struct WholeMatrix {
-    const void* weight;
-    const float* scale;
+// One direction of a layer of an LSTM. A panel holds the four gates (in, forget, cell, out) of as many units as a vector
+// has lanes: for every pair of inputs, of each gate of each unit two weights. All are whole numbers, and the scales say
+// what one is worth.
+struct LstmWeights {
+    const int16_t* input;
+    const float* input_scale;
     const float* bias;
-    const int32_t* totals;  // null for 16 bits
+    const int16_t* state;
+    const float* state_scale;
 };
 
-// The recurrent half of a layer of two LSTMs, forward first, for reading only: sentences of (batch, n) positions, of which the
-// first `lengths` exist; `place` says which row stands at each of what the inputs give to the gates. There, and in the matrices
-// of states, which have no bias, a panel holds the four gates (in, forget, cell, out) of as many units as a vector has lanes.
-// States are (batch, n, 2 * units), forward beside backward, zeros behind a sentence.
+// Sentences of (batch, n) positions, of which the first `lengths` exist; `place` says which row of (rows, stride) inputs
+// stands at each. Forward reads `width` numbers from the beginning of a row, backward from `apart` on. States are (batch,
+// n, 2 * units), forward beside backward; those behind a sentence are not touched.
 struct LstmBatch {
-    const float* gates[2];
+    const float* inputs;
+    int64_t rows, stride, width, apart;
     const int64_t* place;
     const int64_t* lengths;
     int64_t batch, n, units;
-    WholeMatrix weights[2];
+    LstmWeights weights[2];
     float* states;
 };
 
-// (rows, width) numbers times a matrix of whole ones, plus a bias: (rows, outputs).
+// (rows, width) numbers times a matrix of whole ones that lies in panels, plus a bias: (rows, outputs).
 struct WholeProduct {
     const float* inputs;
     int64_t rows, width, outputs;
-    WholeMatrix matrix;
+    const int16_t* weight;
+    const float* scale;
+    const float* bias;
     float* results;
 };
 
@@ -217,7 +221,9 @@ struct BestProducts {
     const float* dependents;
     const int64_t* lengths;
     int64_t batch, n, width, labels;
-    WholeMatrix turning;
+    const int16_t* weight;
+    const float* scale;
+    const float* bias;
     float* best;
     int32_t* which;
 };
@@ -231,7 +237,9 @@ struct LikelyGraphs {
     const float* dependents;
     const int64_t* lengths;
     int64_t batch, n, width, labels;
-    WholeMatrix turning;
+    const int16_t* weight;
+    const float* scale;
+    const float* bias;
     const float* predicates;
     const float* arcs;
     const int64_t* tags;
@@ -249,7 +257,7 @@ struct EncoderKernels {
     void (*best_products)(const BestProducts&, int threads);
     void (*likely_graphs)(const LikelyGraphs&, int threads);
     void (*whole_product)(const WholeProduct&, int threads);
-    void (*lstm_states)(const LstmBatch&, int threads);
+    void (*lstm_layer)(const LstmBatch&, int threads);
     void (*tanh_all)(float* values, int64_t count, int threads);
     void (*recur)(const RecurrentBatch&, int threads);
     void (*recur_back)(const RecurrentBatch&, int threads);

@@ -10,7 +10,7 @@ namespace SPIGOT_ARCH {
 
 extern const EncoderKernels encoder_kernels;
 const EncoderKernels encoder_kernels = {
-    unit_lanes, best_products, likely_graphs, whole_product, lstm_states, tanh_all, recur, recur_back,
+    unit_lanes, best_products, likely_graphs, whole_product, lstm_layer, tanh_all, recur, recur_back,
 };
 
 }  // namespace SPIGOT_ARCH

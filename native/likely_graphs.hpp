@@ -117,7 +117,8 @@ class LikelyGraph {
 public:
     LikelyGraph(const LikelyGraphs& given, int64_t sentence, Scratch& scratch)
         : given_(given), sentence_(sentence), scratch_(scratch), possible_(given, sentence, scratch),
-          turned_(given.turning, given.width, given.labels, scratch) {
+          turned_(turning_panels(given.weight, given.scale, given.bias, given.width, given.labels), given.width,
+                  given.labels, scratch) {
         const int64_t pairs = possible_.head_count * possible_.dependent_count;
         value_ = scratch.take<float>(pairs);
         share_ = scratch.take<float>(pairs);

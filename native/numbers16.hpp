@@ -78,11 +78,11 @@ inline void multiply(const int16_t* const* rows, const int16_t* panel, int64_t p
         for (int v = 0; v < Vectors; ++v) to[r][v] = sums[r][v];
 }
 
-// Calls body(rows, first) for groups of rows, of which there are `AtOnce` while they last; how many is a constant.
-template <int AtOnce, class Body>
+// Calls body.template operator()<Rows>(first) for groups of rows.
+template <class Body>
 inline void in_groups(int64_t count, Body&& body) {
     int64_t first = 0;
-    for (; first + AtOnce <= count; first += AtOnce) body(std::integral_constant<int, AtOnce>(), first);
+    for (; first + rows_at_once <= count; first += rows_at_once) body(std::integral_constant<int, rows_at_once>(), first);
     for (; first + 2 <= count; first += 2) body(std::integral_constant<int, 2>(), first);
     if (first < count) body(std::integral_constant<int, 1>(), first);
 }

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from spigot import cli
-from spigot.bundled import default_model
 from spigot.cli import processes
-from spigot.cli.parse import _precision
 from spigot.cli.streams import show_what_can_be_shown
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
@@ -323,7 +321,3 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     with Api([Served("curly", parser)]) as api:
         page = [one["answers"][0] for one in api.parse({"text": TEXT})["sentences"]]
     assert [(one["forms"], one["heads"]) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]
-
-
-def test_only_models_whose_scores_are_known_are_read_in_eight_bits() -> None:
-    assert (_precision(default_model()), _precision(Path("runs/mine"))) == ("int8", "int16")

@@ -226,42 +226,14 @@ struct Case {
         for (int64_t& value : bits) value &= static_cast<int64_t>(~uint64_t(0) >> (64 - labels));
         std::vector<float> best(batch * n * n);
         std::vector<int32_t> which(batch * n * n);
-        std::vector<int8_t> small(padded * ((width + 7) / 8 * 8));
-        for (int8_t& value : small) value = static_cast<int8_t>(pick(-64, 64));
-        const std::vector<int32_t> totals(padded, 100);
-        for (const WholeMatrix& turning : {WholeMatrix{weight.data(), scale.data(), bias.data(), nullptr},
-                                           WholeMatrix{small.data(), scale.data(), bias.data(), totals.data()}}) {
-            const BestProducts pairs{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, turning, best.data(), which.data()};
-            kernels().encoders.best_products(pairs, threads);
-            const LikelyGraphs likely{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, turning, predicates.data(), arcs.data(), tag.data(),
-                                      bits.data(), reach.data(), tags, single.data(), 0.1f, which.data()};
-            kernels().encoders.likely_graphs(likely, threads);
-        }
-    }
-    // Layers and LSTMs in whole numbers of either size.
-    void whole() {
-        const int64_t batch = pick(1, 5), n = pick(1, 9), units = pick(1, 40), width = pick(1, 40), lanes = kernels().encoders.lanes;
-        const int64_t columns = (units + lanes - 1) / lanes * 4 * lanes;
-        Case<float> other{std::mt19937_64(dice()), threads};
-        const auto inputs = other.values(batch * n * width), scale = other.values(columns), bias = other.values(columns);
-        std::vector<float> gates(batch * n * columns), states(batch * n * 2 * units);
-        std::vector<int16_t> weight(columns * (std::max(units, width) + 1) / 2 * 2 + 2 * columns);
-        std::vector<int8_t> small(columns * ((std::max(units, width) + 7) / 8 * 8));
-        for (int16_t& value : weight) value = static_cast<int16_t>(pick(-500, 500));
-        for (int8_t& value : small) value = static_cast<int8_t>(pick(-64, 64));
-        const std::vector<int32_t> totals(columns, 100);
-        std::vector<int64_t> place(batch * n), lengths(batch);
-        for (int64_t& value : place) value = pick(0, batch * n - 1);
-        for (int64_t& length : lengths) length = pick(0, n);
-        for (const WholeMatrix& matrix : {WholeMatrix{weight.data(), scale.data(), bias.data(), nullptr},
-                                          WholeMatrix{small.data(), scale.data(), bias.data(), totals.data()}}) {
-            kernels().encoders.whole_product({inputs.data(), batch * n, width, columns, matrix, gates.data()}, threads);
-            kernels().encoders.lstm_states({{gates.data(), gates.data()}, place.data(), lengths.data(), batch, n, units, {matrix, matrix}, states.data()}, threads);
-        }
+        const BestProducts pairs{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(), best.data(), which.data()};
+        kernels().encoders.best_products(pairs, threads);
+        const LikelyGraphs likely{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(),
+                                  predicates.data(), arcs.data(), tag.data(), bits.data(), reach.data(), tags, single.data(), 0.1f, which.data()};
+        kernels().encoders.likely_graphs(likely, threads);
     }
     void all() {
         recurrences();
-        whole();
         products();
         trees();
         graphs();

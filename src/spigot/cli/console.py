@@ -34,10 +34,10 @@ Device: TypeAlias = Annotated[
 """`--device`: what `torch_device` takes."""
 
 Precision: TypeAlias = Annotated[
-    Literal["float32", "bfloat16", "int16", "int8"],
+    Literal["float32", "bfloat16", "int16"],
     cyclopts.Parameter(
         help="What words are encoded in: float32; bfloat16 where that is quicker; int16 to read quickly on a CPU, with "
-        "states and scores rounded to three digits; int8 to read more quickly, with two; both as float32 elsewhere."
+        "states and scores rounded to three digits, and as float32 elsewhere."
     ),
 ]
 """`--precision`: of encoders, and whole numbers of scorers; structures are found in single precision either way."""

@@ -52,7 +52,7 @@ def parse(
     threads: int | None = None,
     processes: Processes = None,
     device: Device = "cpu",
-    precision: Precision | None = None,
+    precision: Precision = "int16",
     corpus: Annotated[Corpus | None, cyclopts.Parameter(name="*")] = None,
 ) -> None:
     """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
@@ -64,8 +64,6 @@ def parse(
     On a terminal the sentences are drawn, with the graph above the words and the tree below. JSON lines have
     everything; CoNLL-U has the tree, the text and its white space, and with --graph the graph in the enhanced column;
     SDP has the graph.
-
-    Unless --precision says otherwise, models that come with spigot read in int8, and others in int16.
 
     A corpus of many files (text, JSON lines, CoNLL-U, parquet), folders and URLs is parsed into a folder of shards by
     many workers, here or on a Ray cluster: see --on.
@@ -101,9 +99,8 @@ def parse(
     corpus = corpus or Corpus()
     if corpus.is_meant(out, to):
         named = bool(words) and is_model(words[0])
-        model = run_folder(words[0]) if named else default_model()
         return parse_folder(
-            model,
+            run_folder(words[0]) if named else default_model(),
             words[1:] if named else words,
             out,
             corpus,
@@ -115,7 +112,7 @@ def parse(
             errors=errors,
             threads=threads,
             device=device,
-            precision=precision or _precision(model),
+            precision=precision,
         )
 
     model, files = model_and_files(words)
@@ -125,7 +122,7 @@ def parse(
     style = _style(out, to)
     if out != STREAM:
         check_target(out)
-    parser = checkpoint.load(model, torch_device(device), precision=precision or _precision(model))
+    parser = checkpoint.load(model, torch_device(device), precision=precision)
     if parser.reads_gold:
         raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
     advice = ("use --to jsonl", "use --to jsonl, or add --graph")
@@ -164,11 +161,6 @@ def parse(
     if foreign.is_notable:
         say(str(foreign))
     say_speed(parser, number, total, time.monotonic() - started - reader.waited)
-
-
-def _precision(model: Path) -> Literal["int8", "int16"]:
-    """What a model is read in unless somebody asks: eight bits where what they cost was measured, sixteen elsewhere."""
-    return "int8" if model in bundled_models().values() else "int16"
 
 
 def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:

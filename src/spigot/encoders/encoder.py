@@ -15,9 +15,9 @@ from spigot.data.vocab import Vocab
 from spigot.registry import Registry
 from spigot.values import USUAL_KIND, Optimiser, Values
 
-Precision = Literal["float32", "bfloat16", "int16", "int8"]
-"""What encoders compute in: `int16` and `int8` are for reading, and are single precision where anything is learned.
-Scorers read in whole numbers, too; what comes after them is in single precision either way."""
+Precision = Literal["float32", "bfloat16", "int16"]
+"""What encoders compute in: `int16` is for reading, and is single precision where anything is learned. Scorers read in
+whole numbers, too; what comes after them is in single precision either way."""
 
 ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
 """The encoders by the name that a configuration calls them."""

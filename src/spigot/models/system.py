@@ -129,8 +129,8 @@ class System(nn.Module):
         """Have encoders, and what scores their states, compute in another precision.
 
         Args:
-            precision: `float32`; `bfloat16` where that is the quicker one; `int16` or `int8` to have BiLSTMs and
-                scorers on the CPU read in whole numbers.
+            precision: `float32`; `bfloat16` where that is the quicker one; `int16` to have BiLSTMs and scorers on the
+                CPU read in whole numbers.
 
         Raises:
             ValueError: If there is no such precision.

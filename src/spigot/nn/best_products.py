@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from spigot import native
-from spigot.nn.whole import LARGEST, WholeWeights, whole_inputs, whole_product_reference
+from spigot.nn.whole import LARGEST, WholeWeights, whole_product_reference
 
 WIDEST = (2**31 - 1) // LARGEST**2
 """Units of a side whose products cannot exceed 32 bits together."""
@@ -55,7 +55,6 @@ def best_products_reference(
     dependents: Float[Tensor, "batch n h"],
     lengths: Int[Tensor, " batch"],
     weight: Float[Tensor, "h+1 labels h+1"],
-    bits: int = 16,
 ) -> tuple[Float[Tensor, "batch n n"], Int[Tensor, "batch n n"]]:
     """The same in plain torch, from the weights of a scorer: what the kernel is held to.
 
@@ -67,10 +66,10 @@ def best_products_reference(
         >>> best[0].round().tolist(), which[0].tolist()
         ([[-inf, 3.0, -inf], [-inf, 6.0, -inf], [-inf, -inf, -inf]], [[-1, 1, -1], [-1, 1, -1], [-1, -1, -1]])
     """
-    turned = whole_product_reference(dependents, weight[:-1].flatten(1).t(), weight[-1].flatten(), bits)
+    turned = whole_product_reference(dependents, weight[:-1].flatten(1).t(), weight[-1].flatten())
     turned = turned.unflatten(-1, weight.shape[1:])
-    rows, row_worth = whole_inputs(turned[..., :-1])
-    columns, column_worth = whole_inputs(heads)
+    rows, row_worth = _whole(turned[..., :-1])
+    columns, column_worth = _whole(heads)
     sums = torch.einsum("bjlk,bik->bijl", rows, columns).float()  # doubles hold these sums exactly
     scores = sums * (column_worth.unsqueeze(2) * row_worth.squeeze(-1).unsqueeze(1)) + turned[..., -1].unsqueeze(1)
     best, which = scores.max(-1)
@@ -78,3 +77,9 @@ def best_products_reference(
     inside = place <= lengths.unsqueeze(-1)
     exists = inside.unsqueeze(-1) & (inside & (place > 0)).unsqueeze(1)
     return best.masked_fill(~exists, -torch.inf), which.masked_fill(~exists, -1).to(torch.int32)
+
+
+def _whole(values: Float[Tensor, "*any d"]) -> tuple[Float[Tensor, "*any d"], Float[Tensor, "*any 1"]]:
+    """Rows as whole numbers, in doubles, and what one of them is worth."""
+    most = values.abs().amax(-1, keepdim=True)
+    return torch.where(most > 0, values * (LARGEST / most), 0).round().double(), most / LARGEST

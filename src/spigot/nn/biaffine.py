@@ -1,7 +1,6 @@
 """Scores of pairs of words as products of what each is as a head and as a dependent."""
 
 import math
-from collections import defaultdict
 from typing import NamedTuple
 
 import torch
@@ -57,7 +56,7 @@ class Biaffine(ReadsWhole):
         self.head, self.dependent = Linear(inputs, hidden), Linear(inputs, hidden)
         self.weight = nn.Parameter(torch.empty(hidden + 1, outputs, hidden + 1))
         self.dropout, self.stream = dropout, 2 * stream
-        self._whole = defaultdict[int, Remembered[WholeWeights]](Remembered)
+        self._whole = Remembered[WholeWeights]()
         for side in (self.head, self.dependent):
             nn.init.orthogonal_(side.weight)
             nn.init.zeros_(side.bias)
@@ -125,8 +124,8 @@ class Biaffine(ReadsWhole):
         return whole_product(dependents, self._turning(), self.weight[0].numel())
 
     def _turning(self) -> WholeWeights:
-        return self._whole[self.bits].of(
-            [self.weight], lambda: whole_weights(self.weight[:-1].flatten(1).t(), self.weight[-1].flatten(), self.bits)
+        return self._whole.of(
+            [self.weight], lambda: whole_weights(self.weight[:-1].flatten(1).t(), self.weight[-1].flatten())
         )
 
     def _with_one(self, hidden: Float[Tensor, "batch n h"]) -> Float[Tensor, "batch n h+1"]:

@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from spigot import native
 from spigot.nn.lstm import kernels_read, read_both_ways
 from spigot.nn.noise import dropout, locked_dropout, uniform
-from spigot.nn.recurrence import LayerWeights, input_gates, layer_weights, read_gates
+from spigot.nn.recurrence import LayerWeights, layer_weights, read_layer
 from spigot.nn.whole import ReadsWhole, Remembered
 
 UNKNOWN, ROOT, END = 0, 1, 2
@@ -132,7 +133,7 @@ class BiLSTM(ReadsWhole):
     ) -> None:
         super().__init__()
         self.outputs = 2 * hidden if layers else inputs
-        self._whole = defaultdict[tuple[int, int, int], Remembered[LayerWeights]](Remembered)
+        self._whole = defaultdict[tuple[int, int], Remembered[LayerWeights]](Remembered)
         if not layers:
             widths, depth = [], 0
         elif interleaved:
@@ -195,8 +196,7 @@ class BiLSTM(ReadsWhole):
             for layer in range(right.num_layers):
                 weights = self._weights(k, layer, right, left)
                 # The directions of a stack do not see each other.
-                gates = input_gates(weights, states, halves=layer > 0)
-                states = read_gates(weights, gates, place, lengths, right.hidden_size)
+                states = read_layer(weights, states, place, lengths, right.hidden_size, halves=layer > 0)
                 states, place = states.flatten(0, 1), torch.arange(count).view(place.shape)
         return states.unflatten(0, place.shape)
 
@@ -210,8 +210,7 @@ class BiLSTM(ReadsWhole):
     def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:
         """A layer's weights in whole numbers, rounded anew when they have changed."""
         now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
-        bits = self.bits
-        return self._whole[k, layer, bits].of(now, lambda: layer_weights(right, left, layer, bits))
+        return self._whole[k, layer].of(now, lambda: layer_weights(right, left, layer, native.kernels.LSTM_LANES))
 
 
 def _mirror(inputs: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]) -> Int[Tensor, " n*batch"]:

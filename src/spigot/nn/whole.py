@@ -1,12 +1,9 @@
-"""Layers that only read, in whole numbers: the same answers to three digits in little more than half the time, or to
-two in less than that.
+"""Layers that only read, in whole numbers: the same answers to three digits, in little more than half the time.
 
-In sixteen bits weights and inputs are rounded to about twelve; in eight, weights to eight and inputs to seven. Sums of
-such numbers are exact, so that what comes out for a word does not depend on the batch it is in, on how many threads
-there are, or on the order in which a machine adds.
+Weights and inputs are rounded to about twelve bits. Sums of such numbers are exact, so that what comes out for a word
+does not depend on the batch it is in, on how many threads there are, or on the order in which a machine adds.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,16 +18,10 @@ from spigot import native
 
 _Made = TypeVar("_Made")
 
-WHOLE = {"int16": 16, "int8": 8}
-"""The precisions that ask for whole numbers, and the bits that a weight has in them."""
+WHOLE = "int16"
+"""The precision that asks for whole numbers."""
 LARGEST = 4095
-"""The largest whole number that an input or a state becomes in sixteen bits."""
-STEPS = 126
-"""Whole numbers from the least input of a row to the largest in eight bits; rounding may make it one more."""
-LARGEST_STATE = 63
-"""The largest that a state becomes in eight bits."""
-LARGEST_FOUR = 258
-"""In eight bits the kernel adds up four products in sixteen; so much four weights of one sign may be together."""
+"""The largest whole number that an input or a state becomes."""
 _LARGEST_SUM = 2**31 - 1
 _settled = ContextVar[object]("settled", default=None)
 """Stands for the block in which parameters are known to stay as they are."""
@@ -69,21 +60,14 @@ class Rounded(NamedTuple):
     scale: Float[Tensor, " outputs"]
 
 
-def rounded(weight: Float[Tensor, "outputs inputs"], bits: int = 16) -> Rounded:
-    """Weights as whole numbers, as large as can be without a sum that the kernel cannot hold.
+def rounded(weight: Float[Tensor, "outputs inputs"]) -> Rounded:
+    """Weights as whole numbers, as large as can be without a sum that 32 bits cannot hold.
 
     Args:
         weight: The weights, a row for each output.
-        bits: 16 or 8, of a weight.
     """
     exact = checked(weight.detach()).double()
     most = exact.abs().amax(-1, keepdim=True).clamp(min=1e-30)
-    if bits == 8:
-        # Inputs 0, 1, 4, 5 and 2, 3, 6, 7 of any eight; rounding adds at most a half to each of four.
-        eights = pad(exact, (0, -exact.shape[-1] % 8)).unflatten(-1, (-1, 2, 2, 2))
-        fours = torch.maximum(eights.clamp(min=0).sum((-3, -1)), (-eights).clamp(min=0).sum((-3, -1)))
-        times = torch.minimum(127 / most, (LARGEST_FOUR - 2) / fours.flatten(1).amax(-1, keepdim=True).clamp(min=1e-30))
-        return Rounded((exact * times).round().to(torch.int8), (1 / times).squeeze(-1).float())
     # Rounding adds at most a half to each number of a row.
     room = (_LARGEST_SUM / LARGEST - exact.shape[-1]) / exact.abs().sum(-1, keepdim=True).clamp(min=1e-30)
     times = torch.minimum(32767 / most, room)
@@ -109,21 +93,15 @@ class ReadsWhole(nn.Module):
     """A part of a network that can read in whole numbers.
 
     Attributes:
-        precision: `int16` or `int8` to do so where nothing is learned, on a CPU with kernels; elsewhere they are as any
-            other.
+        precision: `int16` to do so where nothing is learned, on a CPU with kernels; elsewhere it is as any other.
     """
 
     precision: str = "float32"
 
-    @property
-    def bits(self) -> int:
-        """Bits of a weight in whole numbers; 0 if it is not to read in such."""
-        return WHOLE.get(self.precision, 0)
-
     def reads_whole(self, inputs: Tensor) -> bool:
         """Whether these are read in whole numbers."""
         return (
-            self.precision in WHOLE
+            self.precision == WHOLE
             and not torch.is_grad_enabled()
             and not torch.is_autocast_enabled("cpu")
             and inputs.dtype == torch.float32
@@ -159,39 +137,32 @@ class Remembered(Generic[_Made]):
 
 
 class WholeWeights(NamedTuple):
-    """A matrix and a bias, as the kernel takes them: in panels of columns, some inputs together.
+    """A matrix and a bias, as the kernel takes them: in panels of columns, pairs of inputs together.
 
     Attributes:
-        weight: Whole numbers of 16 bits, two inputs together, or of 8, four together.
+        weight: Whole numbers.
         scale: What one of them is worth, for each output.
         bias: What is added to each output.
-        totals: For each output the sum of its weights of 8 bits; empty for those of 16.
     """
 
-    weight: Int[Tensor, "panels groups columns together"]
+    weight: Int[Tensor, "panels pairs columns 2"]
     scale: Float[Tensor, " padded"]
     bias: Float[Tensor, " padded"]
-    totals: Int[Tensor, " some"]
 
 
-def whole_weights(
-    weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, " outputs"] | None, bits: int = 16
-) -> WholeWeights:
+def whole_weights(weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, " outputs"] | None) -> WholeWeights:
     """A matrix and a bias for the kernel.
 
     Args:
         weight: The matrix, a row for each output.
         bias: The bias; nothing is added if omitted.
-        bits: 16 or 8, of a weight.
     """
     outputs, columns = len(weight), 4 * native.kernels.LSTM_LANES
-    numbers, scale = rounded(weight, bits)
+    numbers, scale = rounded(weight)
     bias = torch.zeros(outputs) if bias is None else checked(bias.detach().float())
-    together, steps, fill = (2, 2, -outputs % columns) if bits == 16 else (4, 8, -outputs % columns)
-    numbers = pad(numbers, (0, -numbers.shape[1] % steps, 0, fill))
-    totals = numbers.sum(-1, dtype=torch.int32) if bits == 8 else torch.empty(0, dtype=torch.int32)
-    panels = numbers.unflatten(1, (-1, together)).unflatten(0, (-1, columns)).transpose(1, 2).contiguous()
-    return WholeWeights(panels, pad(scale, (0, fill)), pad(bias, (0, fill)), totals)
+    fill = -outputs % columns
+    numbers = pad(numbers, (0, numbers.shape[1] % 2, 0, fill)).unflatten(1, (-1, 2)).unflatten(0, (-1, columns))
+    return WholeWeights(numbers.transpose(1, 2).contiguous(), pad(scale, (0, fill)), pad(bias, (0, fill)))
 
 
 def whole_product(inputs: Float[Tensor, "*batch d"], weights: WholeWeights, outputs: int) -> Float[Tensor, "*batch k"]:
@@ -209,27 +180,10 @@ def whole_product(inputs: Float[Tensor, "*batch d"], weights: WholeWeights, outp
     return results
 
 
-def whole_inputs(
-    values: Float[Tensor, "*any d"], bits: int = 16
-) -> tuple[Float[Tensor, "*any d"], Float[Tensor, "*any 1"]]:
-    """Rows as whole numbers, in doubles, which hold sums of their products exactly; and what one of them is worth.
-
-    Example:
-        >>> whole_inputs(torch.tensor([2.0, -1.0]), 8)
-        (tensor([ 84., -42.], dtype=torch.float64), tensor([0.0238]))
-    """
-    if bits == 8:
-        range = values.amax(-1, keepdim=True).clamp(min=0) - values.amin(-1, keepdim=True).clamp(max=0)
-        return torch.where(range > 0, values * (STEPS / range), 0).round().double(), range / STEPS
-    most = values.abs().amax(-1, keepdim=True)
-    return torch.where(most > 0, values * (LARGEST / most), 0).round().double(), most / LARGEST
-
-
 def whole_product_reference(
     inputs: Float[Tensor, "*batch d"],
     weight: Float[Tensor, "outputs inputs"],
     bias: Float[Tensor, " outputs"] | None = None,
-    bits: int = 16,
 ) -> Float[Tensor, "*batch k"]:
     """The same in plain torch: what the kernel is held to.
 
@@ -237,9 +191,10 @@ def whole_product_reference(
         >>> whole_product_reference(torch.tensor([2.0, 1.0]), torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
         tensor([2.0000, 3.0007])
     """
-    numbers, scale = rounded(weight, bits)
-    whole, worth = whole_inputs(inputs, bits)
-    found = (whole @ numbers.double().t()).float() * (scale * worth)
+    numbers, scale = rounded(weight)
+    most = inputs.abs().amax(-1, keepdim=True)
+    whole = torch.where(most > 0, inputs * (LARGEST / most), 0).round().double()  # doubles hold these sums exactly
+    found = (whole @ numbers.double().t()).float() * (scale * (most / LARGEST))
     return found if bias is None else found + bias
 
 
@@ -256,12 +211,12 @@ class Linear(ReadsWhole, nn.Linear):
 
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__(inputs, outputs, bias)
-        self._whole = defaultdict[int, Remembered[WholeWeights]](Remembered)
+        self._whole = Remembered[WholeWeights]()
 
     def forward(self, input: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch k"]:
         """Its outputs."""
         if not self.reads_whole(input):
             return super().forward(input)
         parameters = [self.weight] if self.bias is None else [self.weight, self.bias]
-        weights = self._whole[self.bits].of(parameters, lambda: whole_weights(self.weight, self.bias, self.bits))
+        weights = self._whole.of(parameters, lambda: whole_weights(self.weight, self.bias))
         return whole_product(input, weights, self.out_features)

@@ -148,7 +148,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         """The graphs whose labelled arcs are likely, in whole numbers."""
         if self.settings.decoding != "marginals" or self.pruner is not None or self.structure.labels > MOST_ROLES:
             return None
-        if not isinstance(self.labels, Biaffine) or self.labels.precision not in WHOLE:
+        if not isinstance(self.labels, Biaffine) or self.labels.precision != WHOLE:
             return None
         states = self.states(batch, read, noisy=False)
         sides = self.labels.sides_in_whole(states)

@@ -113,7 +113,7 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
 
     def decided(self, batch: Batch, read: Sequence[Found] = ()) -> TreeDecision | None:
         """The best labelled trees by the best relation of each arc, in whole numbers."""
-        if self.relations is None or self.relations.precision not in WHOLE:
+        if self.relations is None or self.relations.precision != WHOLE:
             return None
         states = self.states(batch, read, noisy=False)
         named = self.relations.best_in_whole(states, batch.lengths)
