@@ -62,6 +62,8 @@ def finite(scores: Tensor, exists: Tensor) -> Tensor:
 
 def log_partition(scores: Tensor, exists: Tensor) -> Tensor:
     """`(batch,)` from `(batch, n, m)`; zero where there are no cells."""
+    if scores.numel() == 0:
+        return scores.flatten(1).sum(1)
     return _whole(_sweep(scores, exists, lambda ways: masked_logsumexp(ways, ways > -torch.inf, -1)), exists)
 
 

@@ -7,13 +7,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.alignments import (
-    align_argmax,
-    align_k_best,
-    align_log_partition,
-    align_marginals,
-    align_sample,
-)
+from spigot.algorithms.alignments import PATHS
 from spigot.algorithms.alignments_reference import last_cell
 from spigot.algorithms.kernels import flatten
 from spigot.checks import check_parts, check_rank
@@ -61,23 +55,23 @@ class Alignments(AbstractRankedStructure, AbstractSamplingStructure):
     event_ndim: ClassVar[int] = 2
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return align_argmax(scores.detach(), check_parts(scores, mask, 2))
+        return PATHS.argmax(scores.detach(), check_parts(scores, mask, 2))
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         mask = check_parts(scores, mask, 2)
-        z, found = (x.movedim(scores.ndim - 2, 0) for x in align_k_best(scores.detach(), mask, check_rank(k)))
+        z, found = (x.movedim(scores.ndim - 2, 0) for x in PATHS.k_best(scores.detach(), mask, check_rank(k)))
         values = torch.where(z != 0, scores, 0).sum((-2, -1))
         return z, values.masked_fill(~found, -torch.inf)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return align_log_partition(scores, check_parts(scores, mask, 2))
+        return PATHS.log_partition(scores, check_parts(scores, mask, 2))
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return align_marginals(scores, check_parts(scores, mask, 2))
+        return PATHS.marginals(scores, check_parts(scores, mask, 2))
 
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = check_parts(scores, mask, 2)
-        return align_sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 2, 0)
+        return PATHS.sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 2, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 2, "z")

@@ -7,14 +7,7 @@ import torch
 from torch import Tensor
 
 from spigot.algorithms.kernels import flatten
-from spigot.algorithms.spans import (
-    span_argmax,
-    span_k_best,
-    span_log_partition,
-    span_marginals,
-    span_parts,
-    span_sample,
-)
+from spigot.algorithms.spans import BINARY_TREES, span_parts
 from spigot.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.spans import SpanSimplex
@@ -67,21 +60,21 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
             raise ValueError(f"labels is {self.labels}; a span has one label out of at least one.")
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return span_argmax(scores.detach(), self._parts(scores, mask))
+        return BINARY_TREES.argmax(scores.detach(), self._parts(scores, mask))
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return span_log_partition(scores, self._parts(scores, mask))
+        return BINARY_TREES.log_partition(scores, self._parts(scores, mask))
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return span_marginals(scores, self._parts(scores, mask))
+        return BINARY_TREES.marginals(scores, self._parts(scores, mask))
 
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         parts = self._parts(scores, mask)
-        return span_sample(scores.detach(), parts, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
+        return BINARY_TREES.sample(scores.detach(), parts, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         parts = self._parts(scores, mask)
-        z, found = (x.movedim(scores.ndim - 3, 0) for x in span_k_best(scores.detach(), parts, check_rank(k)))
+        z, found = (x.movedim(scores.ndim - 3, 0) for x in BINARY_TREES.k_best(scores.detach(), parts, check_rank(k)))
         values = torch.where(z != 0, scores, 0).sum((-3, -2, -1))
         return z, values.masked_fill(~found, -torch.inf)
 
