@@ -17,6 +17,7 @@ from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.documents import TextParser
+from spigot.documents.for_spacy import SpacyComponent
 from spigot.serve.settings import Settings
 from spigot.training import checkpoint
 from spigot.training.packing import pack
@@ -113,6 +114,7 @@ def test_a_folder_of_the_same_name_is_not_used_where_none_is_named(
     (tmp_path / "en").mkdir()
     checkpoint.write_config(tmp_path / "en" / "config.toml", checkpoint.read_config(bundled_models()["en"]))
     assert spigot.load().run == spigot.load("en-sentiment").run.parent / "en"  # pyright: ignore
+    assert SpacyComponent(DEFAULT).reader.run == bundled_models()["en"]
     (tmp_path / "note.txt").write_text(TEXT, encoding="utf-8")
     assert cli.main(["parse", "note.txt", "-o", "note.conllu"]) == 0
     assert cli.main(["draw", "--text", "It rained."]) == 0

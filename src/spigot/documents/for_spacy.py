@@ -43,7 +43,8 @@ class SpacyComponent:
     It saves its configuration, and no parameters: a pipeline that is loaded again loads the model from where it is.
 
     Attributes:
-        model: The run folder of the system.
+        model: The run folder of the system, or the name of one that comes with spigot. `en` is always that one,
+            whatever the folder has where the pipeline runs; `./en` is a folder.
 
     Example:
         >>> import spacy                                                            # doctest: +SKIP
@@ -58,7 +59,7 @@ class SpacyComponent:
     @cached_property
     def reader(self) -> TextParser:
         """The system, loaded when it is first needed: also in another process."""
-        return load(self.model)
+        return load() if self.model == DEFAULT else load(self.model)
 
     def __call__(self, doc: Any) -> Any:
         """A document of spaCy, the same one, with what the system finds."""
