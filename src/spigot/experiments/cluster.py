@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
+import spigot
 from spigot.experiments.children import Children, surroundings
-from spigot.experiments.post import MARK, Post, installed, unfit
+from spigot.experiments.post import MARK, Post, unfit
 from spigot.experiments.processes import is_locked
 from spigot.ray_cluster import cores as _cores
 from spigot.ray_cluster import join_cluster
@@ -136,7 +137,7 @@ class RayLauncher:
         pinned = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         answers = [
             asked.options(scheduling_strategy=pinned(node, soft=False)).remote(
-                self._folder, Path.cwd(), self._mark, installed() if self._command is None else ""
+                self._folder, Path.cwd(), self._mark, spigot.__version__ if self._command is None else ""
             )
             for node, cores in _cores(ray).items()
             if cores >= self._threads

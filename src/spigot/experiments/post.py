@@ -8,9 +8,9 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import spigot
 from spigot.experiments.processes import LocalProcess
 
 MARK = ".cluster"
@@ -108,22 +108,9 @@ def unfit(study: Path, folder: Path, mark: str, wanted: str = "") -> str:
         time.sleep(0.1)
     if not folder.is_dir():
         return f"{host} has no {folder}; start the study in a folder that every machine of the cluster has."
-    if wanted and (found := installed()) != wanted:
-        return f"{host} has spigot {found or 'not installed'}, and the study is of {wanted}; install the same."
+    if wanted and spigot.__version__ != wanted:
+        return f"{host} has spigot {spigot.__version__}, and the study is of {wanted}; install the same."
     return ""
-
-
-def installed() -> str:
-    """The version of spigot on this machine; empty if it is not installed.
-
-    Example:
-        >>> bool(installed())
-        True
-    """
-    try:
-        return version("torch-spigot")
-    except PackageNotFoundError:
-        return ""
 
 
 def _read(path: Path) -> str:

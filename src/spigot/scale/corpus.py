@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import spigot
 from spigot.bundled import run_folder
 from spigot.data.text.decoding import Errors
 from spigot.scale.documents import Manner
@@ -16,7 +17,7 @@ from spigot.scale.shards import Look, Style
 from spigot.scale.sources import Kind, Source, find_sources
 from spigot.scale.survey import Span, needs_survey, whole
 from spigot.scale.team import Failure, Team, handed_out
-from spigot.scale.worker import Order, installed, own_plugins
+from spigot.scale.worker import Order, own_plugins
 
 PIECE = 4_000_000
 """Bytes of text that become one shard, unless one says otherwise: some minutes of work for one core."""
@@ -130,7 +131,7 @@ def parse_corpus(
     sources = find_sources([os.fspath(name) for name in inputs], options.kind)
     _check_apart(sources, Path(out))
     asked = {
-        "spigot": installed(),
+        "spigot": spigot.__version__,
         "model": {"name": os.fspath(model), "fingerprint": fingerprint(folder)},
         "inputs": [[source.name, source.size, source.modified] for source in sources],
         "options": dict(vars(options)),

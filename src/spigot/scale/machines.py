@@ -7,10 +7,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import spigot
 from spigot.ray_cluster import cores, join_cluster, last_line
 from spigot.scale.processes import answered
 from spigot.scale.team import Failure, Hand, Lost
-from spigot.scale.worker import Order, Worker, installed
+from spigot.scale.worker import Order, Worker
 
 _LOOK = 5.0  # seconds between two looks at the machines of the cluster
 
@@ -64,7 +65,7 @@ class RayTeam:
         # Ray would run an actor again that has died, with what it had; here whoever hands out work decides.
         gpus = 1 if self._order.device.startswith("cuda") else 0
         made = self._ray.remote(num_cpus=self._order.threads, num_gpus=gpus, max_restarts=0, max_task_retries=0)(Actor)
-        return _RayHand(self._ray, made.remote(replace(self._order, packed=None), self._packed, installed()))
+        return _RayHand(self._ray, made.remote(replace(self._order, packed=None), self._packed, spigot.__version__))
 
     def wait(self, hands: Sequence[Any], seconds: float) -> list[Any]:
         by_answer = {hand.answer: hand for hand in hands}
@@ -107,7 +108,7 @@ class Actor:
 
     Example:
         >>> from spigot.scale.shards import Look
-        >>> Actor(Order("runs/spigot", "out", Look("jsonl")), {}, installed()).ready() is None
+        >>> Actor(Order("runs/spigot", "out", Look("jsonl")), {}, spigot.__version__).ready() is None
         True
     """
 
@@ -118,8 +119,8 @@ class Actor:
         """Whether it can work here."""
         if problem := self._worker.unfit():
             return Failure(problem)
-        if (found := installed()) != self._wanted:
-            return Failure(f"a machine has spigot {found or 'not installed'}, not {self._wanted}; install the same.")
+        if spigot.__version__ != self._wanted:
+            return Failure(f"a machine has spigot {spigot.__version__}, not {self._wanted}; install the same.")
         return None
 
     def do(self, task: Any) -> Any:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -265,19 +264,6 @@ def chunks(sentences: Iterable[Numbered]) -> Iterator[list[Numbered]]:
     for _, some in itertools.groupby(sentences, key=lambda pair: pair[1].start is not None):
         while chunk := list(itertools.islice(some, CHUNK)):
             yield chunk
-
-
-def installed() -> str:
-    """The version of spigot on this machine; empty if it is not installed.
-
-    Example:
-        >>> isinstance(installed(), str)
-        True
-    """
-    try:
-        return version("torch-spigot")
-    except PackageNotFoundError:
-        return ""
 
 
 def _read(path: Path) -> str:
