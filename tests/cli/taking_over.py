@@ -19,6 +19,8 @@ with (run.parent / "calls").open("a") as calls:
     calls.write(f"{run.name} {'tested' if 'evaluate' in words else 'trained'}\\n")
 if (run.parent / f"fail-{run.name}").exists():
     sys.exit("spigot: The loss is nan.")
+if "evaluate" in words and (run.parent / "untestable").exists():
+    sys.exit("spigot: The test sets are gone.")
 if "evaluate" in words:
     for path in finished.iterdir():
         if path.name != "config.toml":

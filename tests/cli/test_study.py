@@ -111,6 +111,9 @@ def test_a_part_first_and_the_rest_later(file, out, capsys):
     assert calls(out).count("neurboparser,all-1 trained") == 1
     assert len(calls(out)) == 13
     assert "; 1 finished already" in capsys.readouterr().err
+    # And a part again, which leaves on record what it is not about.
+    assert cli.main([*words, "--systems", "neurboparser"]) == 0
+    assert len(json.loads((out / "study.json").read_text())["trainings"]) == 13
 
 
 def test_what_failed(file, out, capsys):
@@ -123,6 +126,26 @@ def test_what_failed(file, out, capsys):
     assert told[-1].startswith(f"spigot: 1 of 13 trainings failed; {out}/neurboparser,10-0.log says more, and ")
     assert not any(call.endswith("tested") for call in calls(out))
     assert (out / "study.html").exists()
+
+
+def test_test_sets_that_are_not_there(tmp_path, capsys):
+    config, path = tmp_path / "own.toml", tmp_path / "mine.toml"
+    config.write_text('[data.trees]\ntrain = ["a.conllu"]\ndev = "b.conllu"\n[stages.syntax]\nannotation = "trees"\n')
+    path.write_text(f"config = {str(config)!r}\n")
+    assert cli.main(["study", str(path), "--out", str(tmp_path / "x"), "--tests"]) == 1
+    told = capsys.readouterr().err
+    assert told == ("spigot: --tests: seed-0 has no test sets; name some as data.NAME.tests, or leave --tests out.\n")
+    assert not (tmp_path / "x").exists()
+
+
+def test_what_is_known_is_shown_where_test_sets_cannot_be_scored(file, out, capsys):
+    (out / "untestable").touch()
+    assert cli.main(["study", str(file), "--out", str(out), "--tests"]) == 1
+    printed = capsys.readouterr()
+    assert "Graphs" in printed.out
+    assert "in domain" not in printed.out
+    assert (out / "study.html").exists()
+    assert printed.err.splitlines()[-1] == "spigot: the test sets are not scored; the same command tries again."
 
 
 @pytest.mark.parametrize(

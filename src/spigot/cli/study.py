@@ -166,6 +166,8 @@ def conduct(
     if processes < 1:
         raise ValueError(f"processes is {processes}; it must be at least 1.")
     found = survey(planner, processes)
+    if tests and (bare := next((one.trial for one in found if not one.trial.config.data.has_tests), None)):
+        raise ValueError(f"--tests: {bare.name} has no test sets; name some as data.NAME.tests, or leave --tests out.")
     say(announcement(planner, found, processes))
     if idle := next(((one.trial, said) for one in found if (said := never_through(one.trial.config))), None):
         say(f"{idle[0].name}: {idle[1]}")
@@ -175,8 +177,11 @@ def conduct(
         say(f"The test sets are not scored: {missing}.")
     elif tests:
         scored = score_tests(planner, known, processes=processes, threads=threads, team=team)
-        for _ in progress(scored, "scoring the test sets", describe=lambda now: f"test sets {now[0]}/{now[1]}"):
-            pass
+        try:
+            for _ in progress(scored, "scoring the test sets", describe=lambda now: f"test sets {now[0]}/{now[1]}"):
+                pass
+        except RuntimeError as error:  # what the development data say is shown all the same
+            say(str(error))
     return known
 
 
@@ -266,6 +271,8 @@ def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json
         write_text(planner.out / MARKDOWN, study_markdown(results))
         say(f"The page is in {(planner.out / REPORT).resolve()}, its tables for documents in {MARKDOWN} beside it")
     failures(planner, known)
+    if tests and not record.tests:
+        raise RuntimeError("the test sets are not scored; the same command tries again.")
 
 
 def failures(planner: "Planner", known: "Sequence[Progress]") -> None:

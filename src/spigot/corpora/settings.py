@@ -153,6 +153,11 @@ class Data(Values):
         """The files of each data set."""
         return dict(self.__pydantic_extra__ or {})
 
+    @property
+    def has_tests(self) -> bool:
+        """Whether there are test sets; what is generated has some."""
+        return self.source != "files" or any(files.tests for files in self.sets.values())
+
     def files(self, name: str) -> Files:
         """The files of one data set; none if nobody has said anything about it."""
         return self.sets.get(name, Files())
