@@ -65,7 +65,7 @@ def read_record(folder: Path) -> Record:
 
 
 def write_record(folder: Path, record: Record, known: Sequence[Progress]) -> None:
-    """Write the record, and beside it what is known of each training.
+    """Write the record, and beside it what is known of each training, of earlier commands' too.
 
     Example:
         >>> import tempfile
@@ -75,8 +75,18 @@ def write_record(folder: Path, record: Record, known: Sequence[Progress]) -> Non
         {'ste': 3}
     """
     record.seconds.update({p.trial.name: p.seconds for p in known if p.seconds})
-    plain = {**vars(record), "trainings": [trial_record(progress) for progress in known]}
+    trainings = [trial_record(progress) for progress in known]
+    plain = {**vars(record), "trainings": trainings + _others(folder, {one["name"] for one in trainings})}
     write_text(folder / RECORD, json.dumps(plain, indent=1) + "\n")
+
+
+def _others(folder: Path, names: Collection[str]) -> list[dict[str, Any]]:
+    """What was written of trainings that are there, and that this command was not asked for."""
+    try:
+        before = json.loads((folder / RECORD).read_bytes())["trainings"]
+        return [one for one in before if one["name"] not in names and (folder / one["name"]).is_dir()]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
 
 
 def trial_record(progress: Progress) -> dict[str, Any]:
