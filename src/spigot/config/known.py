@@ -56,14 +56,18 @@ def suggestion(name: str, tables: Mapping[str, Any], before: str = "") -> str:
         >>> suggestion("epochs", {"stages": {}})
         '; did you mean training.epochs?'
     """
-    known = list(settings(tables))
-    last = name.rpartition(".")[2]
+    group, _, last = name.rpartition(".")
+    known = [full for full in settings(tables) if full != group]
     leaves = {full: full.rpartition(".")[2] for full in known}
+    inside = [leaf for full, leaf in leaves.items() if full == f"{group}.{leaf}"]
     # Of settings with the right last word, those nearest to the top first.
     close = sorted((full for full, leaf in leaves.items() if leaf == last), key=lambda full: (full.count("."), full))
-    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    close = close or [f"{group}.{leaf}" for leaf in difflib.get_close_matches(last, inside, n=1)]
+    close = close or ([] if inside else difflib.get_close_matches(name, known, n=1, cutoff=0.7))
     near = difflib.get_close_matches(last, leaves.values(), n=1)
     close = close or [full for full, leaf in leaves.items() if leaf in near]
+    if not close and inside:
+        return f"; {before}{group} has {', '.join(inside)}."
     if not close:
         return f"; the groups of settings are {', '.join(full for full in known if '.' not in full)}."
     return f"; did you mean {' or '.join(before + full for full in close[:3])}?"

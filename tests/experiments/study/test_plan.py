@@ -138,6 +138,10 @@ def test_what_varies_cannot_be_fixed():
         ({"settings": {"training.epochs": 0}}, "settings: training.epochs: .* greater than 0"),
         ({"points": {"p": {"settings": {"syntax.mpl": 0}}}}, "points.p.settings: syntax.mpl: is not a known setting"),
         ({"systems": {"ste": {"settings": {"estimator.etta": 1}}}}, "systems.ste.settings: estimator.etta: is not a"),
+        (
+            {"points": {"p": {"settings": {"nope": 1}}}, "systems": {"ste": {}}},
+            "^points.p.settings: nope: is not a known",
+        ),
         ({"systems": {"a": {"settings": {"system": "sponge"}}}}, "systems.a.settings: system = 'sponge' is none"),
         ({"systems": {"ste": {"tune": {"estimator.eta": [1, -1]}}}}, "estimator.eta = -1: eta is -1.0"),
         ({"systems": {"ste": {"tune": {"name": ["a"]}}}}, "name is for the study to say"),

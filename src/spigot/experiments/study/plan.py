@@ -337,11 +337,17 @@ class Planner:
         except ValueError as error:
             said = str(error)
             tables = reversed(self._tables(system, point, role).items())
-            blamed = [table for table, settings in tables if any(name in said for name in settings)]
+            at_fault = said.partition(";")[0]  # and what comes after it is advice
+            blamed = [table for table, settings in tables if any(_names(at_fault, name) for name in settings)]
             if blamed and said.startswith(self._where):
                 said = f"{blamed[0]}{said.removeprefix(self._where)}"
             raise ValueError(said) from None
         return config.model_copy(update={"name": config.name or self._name, "sweep": {}})
+
+
+def _names(said: str, setting: str) -> bool:
+    """Whether a sentence names a setting, or one below it."""
+    return re.search(rf"(?<![\w.-]){re.escape(setting)}(?![\w-])", said) is not None
 
 
 def _only(noun: str, known: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any]:
