@@ -78,7 +78,8 @@ def test_corpora_in_a_row(tmp_path: Path, capsys) -> None:
     for name, line in {"train": "(3 (2 The) (4 sun))", "dev": "(1 Rain)", "test": "(2 Wind)"}.items():
         (trees / f"{name}.txt").write_text(f"{line}\n", encoding="utf-8")
     vectors.write_text("sun 1 2\nfell 3 4\nfog 5 6\n", encoding="utf-8")
-    ud = treebank(tmp_path / "UD_English-EWT", train=document("email-rain", FALL))
+    fall = document("email-rain", FALL)
+    ud = treebank(tmp_path / "UD_English-EWT", train=fall, dev=fall, test=fall)
     sdp = tmp_path / "osdp/sdp/2015"
     sdp.mkdir(parents=True)
     for name in ("en.dm.sdp", "en.id.dm.sdp", "en.ood.dm.sdp"):

@@ -82,4 +82,6 @@ def test_what_cannot_be_is_said(tmp_path: Path) -> None:
         enhanced_ud(bare, tmp_path / "data")
     with pytest.raises(ValueError, match=r"labels is 'short'; it must be whole, subtypes or universal\."):
         arcs(tmp_path, labels="short")
+    with pytest.raises(ValueError, match=r"name is '\.\./x', and a folder is called so"):
+        enhanced_ud(bare, tmp_path / "data", name="../x")
     assert not (tmp_path / "data/ud-storm").exists()

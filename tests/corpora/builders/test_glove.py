@@ -75,7 +75,9 @@ def test_a_file_that_is_named_is_read_whatever_its_name(corpora: Path, tmp_path:
     ("text", "error", "message"),
     [
         ("the 1 2\nrain 1\n", FormatError, r"v\.txt:2: 1 numbers where the first line has 2\."),
-        ("the 1 2\nrain 1 wet\n", FormatError, r"v\.txt:2: .* is not a word and its numbers\."),
+        ("the 1 2\nrain 1 wet\n", FormatError, r"v\.txt:2: .* is not a word and finite numbers\."),
+        ("the 1 2\nrain nan 1\n", FormatError, r"v\.txt:2: .* is not a word and finite numbers\."),
+        ("the 1 2\nrain 1 2 3\n", FormatError, r"v\.txt:2: 3 numbers where the first line has 2\."),
         ("hail 1 2\n", ValueError, r"a vector for none of the 5 words of the corpora; is it GloVe\?"),
     ],
 )
@@ -87,6 +89,19 @@ def test_what_are_no_vectors_is_said(
     with pytest.raises(error, match=message):
         glove(file, corpora, tmp_path / "out")
     assert not (tmp_path / "out/glove").exists()
+
+
+def test_the_first_word_may_have_spaces_in_it(corpora: Path, tmp_path: Path) -> None:
+    file = tmp_path / "v.txt"
+    file.write_text(". . . 7 8\nrain -1 2\n", encoding="utf-8")
+    assert lines(glove(file, corpora, tmp_path / "out").folder, "v.subset.txt.gz") == "rain -1 2\n"
+
+
+def test_a_table_that_is_no_utf8_is_named(corpora: Path, tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text(VECTORS, encoding="utf-8")
+    (corpora / "weather/train.conllu").write_bytes(b"# a\n1\tR\xe4in\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
+    with pytest.raises(FormatError, match=r"train\.conllu:2: byte 0xe4 is not UTF-8; convert the file to UTF-8\."):
+        glove(tmp_path / "v.txt", corpora, tmp_path / "out")
 
 
 def test_truncated_and_missing_files_are_named(corpora: Path, tmp_path: Path) -> None:

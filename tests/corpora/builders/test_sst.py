@@ -42,6 +42,12 @@ def test_copies_with_other_line_ends_give_the_same_files(tmp_path: Path) -> None
     assert sst(trees(tmp_path / "two", end="\r\n\r\n"), tmp_path / "data").unchanged
 
 
+def test_an_empty_file_is_no_corpus(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"train\.txt has no sentences; get it again: unzip "):
+        sst(trees(tmp_path / "source", train=[]), tmp_path / "data")
+    assert not (tmp_path / "data/sst").exists()
+
+
 def test_what_is_no_tree_or_not_there_is_named(tmp_path: Path) -> None:
     folder = trees(tmp_path / "source", dev=["Wet socks"])
     with pytest.raises(FormatError, match=r"dev\.txt:1: 'Wet' where a tree begins"):

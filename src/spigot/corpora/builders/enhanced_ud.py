@@ -58,6 +58,8 @@ def enhanced_ud(
     """
     if labels not in ("whole", "subtypes", "universal"):
         raise ValueError(f"labels is {labels!r}; it must be whole, subtypes or universal.")
+    if name and not re.fullmatch(r"\w[\w.+-]*", name):
+        raise ValueError(f"name is {name!r}, and a folder is called so; use letters, digits and hyphens.")
     material, files = _treebank(Path(folder))
     folder = Path(folder)
     name = name or _name(next(iter(files.values())))
@@ -69,6 +71,8 @@ def enhanced_ud(
             target.write(f"{split}.sdp", graphs)
             target.copy(path, f"{split}.conllu")
             written = target.parts[f"{split}.sdp"]
+            if not written.sentences:
+                raise ValueError(f"{path} has no sentences; get it again: {material.how}")
             target.note(f"{split}.conllu", written.sentences, written.words)
         if not any(part.arcs for part in target.parts.values()):
             raise ValueError(

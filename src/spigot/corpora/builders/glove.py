@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import math
 import os
 import re
 import zipfile
@@ -138,14 +139,22 @@ def _forms(path: Path) -> Iterator[str]:
     """The words of a file, as they come."""
     style = _format(path) or "text"
     if style in _TABLES:  # the words alone are found much faster than whole sentences
-        with opened(path) as (lines, _):
-            for line in lines:
+        with opened(path) as (lines, name):
+            for place, line in enumerate(lines, 1):
                 number, _, rest = line.partition(b"\t")
                 if number.isdigit():
-                    yield rest.partition(b"\t")[0].decode()
+                    yield _text(rest.partition(b"\t")[0], name, place)
     else:
         for sentence in read(path, style):
             yield from sentence.forms
+
+
+def _text(word: bytes, name: str, line: int) -> str:
+    try:
+        return word.decode()
+    except UnicodeDecodeError as error:
+        said = f"byte 0x{word[error.start]:02x} is not UTF-8; convert the file to UTF-8."
+        raise FormatError(name, line, said) from None
 
 
 def _first_line(path: Path) -> bytes:
@@ -160,10 +169,15 @@ def _is_vector(line: bytes) -> bool:
 
 def _number(cell: bytes) -> bool:
     try:
-        float(cell)
+        return math.isfinite(float(cell))
     except ValueError:
         return False
-    return True
+
+
+def _width(line: bytes) -> int:
+    """How many numbers end a line; a word may have spaces in it."""
+    cells = line.split()[1:]
+    return next((k for k, cell in enumerate(reversed(cells)) if not _number(cell)), len(cells))
 
 
 @contextlib.contextmanager
@@ -194,18 +208,18 @@ def _vectors(lines: Iterable[bytes], name: str, words: Counter[str]) -> Iterator
         for number, line in enumerate(lines, 1):
             if number == 1 and _HEADER.fullmatch(line):  # as other programs write it: how many words and numbers
                 continue
-            width = width or line.rstrip().count(b" ")
+            width = width or _width(line)
             word, _, rest = line.partition(b" ")
             if word not in wanted:
                 continue
             numbers = rest.split()
             if len(numbers) != width:
-                if len(numbers) > width > 0:  # a word with a space in it, of which corpora have none
-                    continue
+                if len(numbers) > width > 0 and not all(map(_number, numbers[:-width])):
+                    continue  # a word with a space in it, of which corpora have none
                 raise FormatError(name, number, f"{len(numbers)} numbers where the first line has {width}.")
             if not all(map(_number, numbers)):
                 raise FormatError(
-                    name, number, f"{line[:60].decode(errors='replace')!r} is not a word and its numbers."
+                    name, number, f"{line[:60].decode(errors='replace')!r} is not a word and finite numbers."
                 )
             yield word.decode(), line if line.endswith(b"\n") else line + b"\n"
     except (*GZIP_ERRORS, zipfile.BadZipFile) as error:

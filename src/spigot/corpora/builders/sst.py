@@ -35,6 +35,7 @@ def sst(folder: str | Path, out: str | Path, *, replace: bool = False, watch: Wa
     Raises:
         FileNotFoundError: If a file is missing.
         FormatError: If a line is no tree.
+        ValueError: If a file is empty.
         FileExistsError: If other files are in the place, and may not go.
 
     Example:
@@ -53,6 +54,8 @@ def sst(folder: str | Path, out: str | Path, *, replace: bool = False, watch: Wa
         split: list(map(_line, watch(read(inner / name, "sst"), f"reading {name}")))
         for split, name in zip(_SPLITS, names, strict=True)
     }
+    if empty := next((name for name, some in zip(names, parts.values(), strict=True) if not some), ""):
+        raise ValueError(f"{inner / empty} has no sentences; get it again: {TREES.how}")
     train, dev = ([_text(sentence) for sentence in parts[split]] for split in ("train", "dev"))
     size = len(dev)
     repeated = 0 < size < len(train) and train[-size:] == dev
