@@ -140,7 +140,9 @@ def test_module_runs_and_the_exit_code_reaches_the_shell():
 
 
 def test_what_the_system_says_has_no_number():
-    assert cli._message(OSError(28, "No space left on device")) == "no space left on device."
+    assert cli._message(OSError(28, "No space left on device")) == (
+        "no space left on device; make room, and go on: what was written before is whole."
+    )
     assert cli._message(FileNotFoundError(2, "No such file or directory", "a.sdp")) == (
         "a.sdp: no such file or directory."
     )

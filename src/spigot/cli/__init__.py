@@ -20,6 +20,7 @@ from spigot.__main__ import lacks
 from spigot.bundled import Shadowed
 from spigot.cli.console import is_first_process
 from spigot.cli.options import unknown_option
+from spigot.data.formats.files import FULL
 from spigot.plugins import PLUGINS
 
 
@@ -210,6 +211,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and (said := lacks(error)):
         return said
     if isinstance(error, OSError) and error.strerror:
-        said = f"{error.strerror[0].lower()}{error.strerror[1:]}."
+        advice = "; make room, and go on: what was written before is whole." if error.errno in FULL else "."
+        said = f"{error.strerror[0].lower()}{error.strerror[1:]}{advice}"
         return said if error.filename is None else f"{error.filename}: {said}"
     return str(error) or type(error).__name__

@@ -20,6 +20,8 @@ Stream: TypeAlias = TextIO | BinaryIO
 Location: TypeAlias = str | os.PathLike[str] | Stream
 
 _GZIP = b"\x1f\x8b"
+FULL = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
+"""Errors of a system that has no room for what is written."""
 GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 _MARK = b"\xef\xbb\xbf"
 _BLANK = (b"\n", b"\r\n")
@@ -383,6 +385,8 @@ def written(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         if target.exists():
             shutil.copymode(target, beside)
         os.replace(beside, target)
-    except BaseException:
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+            error.filename = str(path)  # which the system does not say of what is written
         raise

@@ -217,6 +217,11 @@ def jackknife(sentences: Iterable[Sentence], *, folds: int = 5, epochs: int = 8,
         ('NNS', 'VBP')
     """
     text = list(sentences)
+    if len(text) < 2:
+        raise ValueError(
+            f"a jackknife needs two sentences, and has {len(text)}; give more, or take the tags of the file "
+            '(data.tags = "columns").'
+        )
     if not 2 <= folds <= len(text):
         raise ValueError(
             f"folds is {folds} for {len(text)} sentences; give at least 2, and no more than there are sentences."

@@ -145,8 +145,8 @@ class Study(Values):
         for name in (*self.shared, *self.systems, *self.points):
             if name and not re.fullmatch(_NAME, name):
                 raise ValueError(f"{name!r} cannot be a name in a study: folders are called so")
-        if "/" in self.name:
-            raise ValueError(f"name is {self.name!r}, and a folder is called so; leave out the /, or choose --out")
+        if "/" in self.name or self.name in (".", ".."):
+            raise ValueError(f"name is {self.name!r}, and a folder is called so; choose another, without a /")
         rows = self.systems or self.points  # what the folders of the trainings that count begin with
         if both := self.shared.keys() & rows.keys():
             kind = "system" if self.systems else "point"
