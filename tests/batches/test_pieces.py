@@ -41,6 +41,26 @@ def test_every_subword_stands_in_some_window(
         torch.testing.assert_close(pooled.flatten(0, 1)[word], expected)
 
 
+@given(WORDS, st.integers(1, 9), st.sampled_from([(), (1,)]))
+def test_windows_of_like_length_are_read_together(text: list[list[str]], room: int, before: tuple[int, ...]) -> None:
+    found = divided(text, 1 + max(map(len, text)), divide, Frame(before, (), 0, room))
+    asked: list[torch.Tensor] = []
+
+    def model(ids: torch.Tensor, there: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        there = torch.ones_like(ids, dtype=torch.bool) if there is None else there
+        asked.append(there.sum(1))
+        states = ids.masked_fill(~there, 0).cumsum(1).unsqueeze(-1).float()
+        return states, -states
+
+    plain = model(found.ids, found.there)
+    asked.clear()
+    for given_states, wanted in zip(found.read(model), plain, strict=True):
+        there = torch.ones_like(found.ids, dtype=torch.bool) if found.there is None else found.there
+        torch.testing.assert_close(given_states[there], wanted[there])
+    assert sum(map(len, asked)) == len(found.ids)
+    assert all(5 * lengths.min() >= 3 * lengths.max() for lengths in asked)
+
+
 def test_a_state_comes_from_the_window_that_sees_more_around_it() -> None:
     room, count = 8, 30
     found = divided([["a"] * count], count + 1, divide, Frame((), (), 0, room))

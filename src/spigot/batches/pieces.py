@@ -1,7 +1,7 @@
 """Words as the subwords of somebody else's tokeniser, in windows that a model of limited length can read."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,35 @@ class Pieces(NamedTuple):
         """The same on another device."""
         ids, place, word, share = (part.to(device) for part in (self.ids, self.place, self.word, self.share))
         return Pieces(ids, None if self.there is None else self.there.to(device), place, word, share)
+
+    def read(self, model: Callable[[Tensor, Tensor | None], Sequence[Tensor]]) -> list[Tensor]:
+        """What a model makes of all windows, where it is asked about windows of like length at a time.
+
+        Sentences of a batch differ in length, and a model takes as long over padding as over words.
+
+        Args:
+            model: States `(some, width, d)`, of one or more layers, from windows and from what of them exists.
+
+        Example:
+            >>> found = divided([("a",) * 8, ("a",)], 9, lambda words: [[7]], Frame((), (), 0, 9))
+            >>> asked = []
+            >>> (states,) = found.read(lambda ids, there: (asked.append(ids.shape), ids.unsqueeze(-1))[1:])
+            >>> [tuple(shape) for shape in asked], tuple(states.shape)
+            ([(1, 8), (1, 1)], (2, 8, 1))
+        """
+        if self.there is None:
+            return list(model(self.ids, None))
+        lengths = self.there.sum(1)
+        order = lengths.argsort(descending=True, stable=True)
+        said, width = list[Sequence[Tensor]](), self.ids.shape[1]
+        for start, end in _alike(lengths[order].tolist()):
+            rows = order[start:end]
+            wide = int(lengths[rows[0]])
+            there = self.there[rows, :wide]
+            found = model(self.ids[rows, :wide], None if there.all() else there)
+            said.append([pad(states, (0, 0, 0, width - wide)) for states in found])
+        back = order.argsort()
+        return [torch.cat(layer).index_select(0, back) for layer in zip(*said, strict=True)]
 
     def pooled(
         self, states: Float[Tensor, "windows width d"], batch: int, size: int
@@ -145,6 +175,16 @@ def divided(
         torch.tensor(word, dtype=torch.int64),
         torch.tensor(share, dtype=torch.float32),
     )
+
+
+def _alike(lengths: list[int]) -> Iterator[tuple[int, int]]:
+    """Where groups of lengths begin and end, the longest first; padding is at most two thirds of what is padded."""
+    start = 0
+    for k, length in enumerate(lengths):
+        if 5 * length < 3 * lengths[start]:
+            yield start, k
+            start = k
+    yield start, len(lengths)
 
 
 def _windows(count: int, room: int) -> list[tuple[int, int]]:
