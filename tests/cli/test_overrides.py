@@ -92,6 +92,15 @@ def test_failures(words, message):
     assert "\n" not in str(caught.value)
 
 
+def test_settings_of_another_kind_of_encoder_are_not_suggested():
+    given = {"stages": {"syntax": {"annotation": "trees", "encoder": {"kind": "transformer", "model": "m"}}}}
+    words = ["--syntax.encoder.word_dim", "3"]
+    options = {"syntax.encoder.word_dim": " ".join(words)}
+    with pytest.raises(ValueError, match=r"^--syntax\.encoder\.word_dim 3: is not a known setting") as caught:
+        make_config(given, parse_overrides(words), options=options)
+    assert "did you mean --syntax.encoder.word_dim" not in str(caught.value)
+
+
 def test_an_option_that_no_estimator_has_is_told_with_those_they_have():
     with pytest.raises(
         ValueError, match=r"with --estimator\.eat 1: estimator\.eat: is not a .* are .*eta, .*max_norm, "

@@ -227,7 +227,7 @@ def test_a_second_graph_is_evaluated_drawn_and_parsed(two_graphs: Path, tmp_path
         ("abacus", "--device is abacus; it must be cpu, cuda, cuda:1, mps or auto."),
         ("cuda:x", "--device is cuda:x; it must be cpu, cuda, cuda:1, mps or auto."),
         ("meta", "--device is meta; it must be cpu, cuda, cuda:1, mps or auto."),
-        ("cuda", "--device is cuda, and torch finds none here; use --device cpu."),
+        ("cuda", "--device is cuda, and torch finds none here; use cpu."),
     ],
 )
 def test_devices_that_are_not_there(device: str, message: str, two_graphs: Path, tmp_path: Path, monkeypatch, capsys):
@@ -249,7 +249,7 @@ def test_devices_that_are_not_there(device: str, message: str, two_graphs: Path,
 def test_devices_of_which_there_are_not_so_many(device: str, there: int, monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
-    message = f"--device is {device}, and torch finds {there} here, counted from 0; use --device cuda."
+    message = f"--device is {device}, and torch finds {there} here, counted from 0; use cuda."
     with pytest.raises(ValueError, match=re.escape(message)):
         torch_device(device)
     assert torch_device(f"cuda:{there - 1}") == torch.device("cuda", there - 1)

@@ -3,6 +3,7 @@
 import itertools
 import json
 import multiprocessing
+import pickle
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -242,6 +243,13 @@ def test_processes_answer_in_order(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="number 6 is 'int'"):
         next(shared)
     assert multiprocessing.active_children() == []
+    # What is sent to a process of one's own is loaded there.
+    assert [doc.to_json() for doc in pickle.loads(pickle.dumps(nlp)).pipe(texts)] == alone
+    with pytest.raises(TypeError, match="comes from no run folder cannot be pickled"):
+        pickle.dumps(TextParser(nlp.parser))
+    assert load(tmp_path / "run", device="auto").parser.model.device.type in ("cpu", "cuda", "mps")
+    with pytest.raises(ValueError, match=r"^device is abacus; it must be cpu, cuda, cuda:1, mps or auto\.$"):
+        load(tmp_path / "run", device="abacus")
 
 
 @pytest.fixture

@@ -257,10 +257,7 @@ def use_threads(threads: int | None) -> Iterator[None]:
 
 
 def torch_device(name: str) -> "torch.device":
-    """The device of this name, if this machine has it.
-
-    Args:
-        name: As torch calls it, or `auto`.
+    """The device that `--device` names, if this machine has it.
 
     Raises:
         ValueError: If there is no such device.
@@ -268,29 +265,10 @@ def torch_device(name: str) -> "torch.device":
     Example:
         >>> torch_device("cpu")
         device(type='cpu')
-        >>> torch_device("abacus")
-        Traceback (most recent call last):
-        ValueError: --device is abacus; it must be cpu, cuda, cuda:1, mps or auto.
     """
-    import torch
+    from spigot.devices import find_device
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
-    if name == "auto":
-        return torch.device(next(kind for kind, found in there.items() if found))
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    if device is None or device.type not in there:
-        raise ValueError(f"--device is {name}; it must be cpu, cuda, cuda:1, mps or auto.")
-    if not there[device.type]:
-        raise ValueError(f"--device is {name}, and torch finds none here; use --device cpu.")
-    count = torch.cuda.device_count() if device.type == "cuda" else 1
-    if (device.index or 0) >= count:
-        raise ValueError(
-            f"--device is {name}, and torch finds {count} here, counted from 0; use --device {device.type}."
-        )
-    return device
+    return find_device(name, "--device")
 
 
 def percent(share: float) -> str:

@@ -104,6 +104,12 @@ class TextParser:
         where = "" if self.run is None else f", {str(self.run)!r}"
         return f"TextParser({self.parser!r}{where})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Where it is copied to, another process for instance, it is loaded from its folder."""
+        if self.run is None:
+            raise TypeError("a system that comes from no run folder cannot be pickled; save it, and load it there.")
+        return _loaded, (str(self.run.resolve()), str(self.parser.model.device), self.parser.model.precision)
+
     def _stream(self, texts: Iterable[str], batch: int, lines: bool, tokenised: bool) -> Iterator[Doc]:
         for some in _batches(texts, batch):
             yield from self._parsed(some, lines, tokenised)
@@ -199,6 +205,10 @@ def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
         raise
     if some:
         yield some
+
+
+def _loaded(run: str, device: str, precision: Precision) -> TextParser:
+    return load(run, device=device, precision=precision)
 
 
 _mine: list[TextParser] = []

@@ -22,6 +22,7 @@ from spigot.data.formats.files import written
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.tagger import Tagger
 from spigot.data.vocab import Vocab
+from spigot.devices import find_device
 from spigot.encoders import AbstractEncoder, Precision
 from spigot.models.parser import Parser
 from spigot.models.system import System
@@ -61,11 +62,11 @@ def load(
         >>> list(load(folder).parse([rain])) == list(parser.parse([rain]))
         True
     """
-    folder = run_folder(run)
+    folder, where = run_folder(run), find_device(device)
     with _Undrawn():
         parser = open_run(folder)
     parser.model.load_state_dict(_checked(parser, unpacked(read_parameters(folder)), folder / MODEL))
-    parser.model.to(device)
+    parser.model.to(where)
     parser.model.compute_in(precision)
     return parser
 
@@ -79,12 +80,17 @@ class _Undrawn(TorchFunctionMode):
         kwargs = kwargs or {}
         if func in _DRAWING:  # those of torch.nn.init hand over what they fill by its name
             return args[0] if args else kwargs["tensor"]
+        # Whoever draws until a number is in range is content with these.
+        if func is Tensor.normal_:
+            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("mean", 0))
+        if func is Tensor.uniform_:
+            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("from", 0))
         if func is torch.linalg.qr:  # what makes drawn numbers orthogonal
             return args[0], args[0][: args[0].shape[-1]]
         return func(*args, **kwargs)
 
 
-_DRAWING = (Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
+_DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 
 
 def open_run(run: str | os.PathLike[str]) -> Parser:

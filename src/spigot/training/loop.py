@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from spigot.batches import Annotations, Encoded, bucketed, collate, task_order
 from spigot.corpora.corpus import Corpus
+from spigot.devices import find_device
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
 from spigot.models.parts import owner_of
@@ -116,7 +117,7 @@ class Trainer:
     ) -> None:
         self.parser, self.corpus, self.config = parser, corpus, parser.config
         self.precision: Precision = precision
-        parser.model.to(device)
+        parser.model.to(find_device(device))
         parser.model.compute_in(precision)
         self.optimisers = {name: ModelOptimiser(*part) for name, part in parser.model.parts().items()}
         self.phases = phases(self.config)
