@@ -14,8 +14,20 @@ from torch import Tensor
 from spigot.batches import Batch, collate, encode
 from spigot.config import make_config
 from spigot.data.sentence import Sentence
+from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import Vocab
-from spigot.encoders import ENCODERS, TransformerEncoder, TransformerSettings, encoder_settings, make_encoder
+from spigot.encoders import (
+    ENCODERS,
+    BranchEncoder,
+    BranchSettings,
+    TransformerEncoder,
+    TransformerSettings,
+    encoder_settings,
+    make_encoder,
+)
+from spigot.encoders.pretrained import Pretrained
+from spigot.models import fresh
+from spigot.training import checkpoint
 from tests import transformers as tiny
 from tests.parsing import sentences
 
@@ -173,6 +185,50 @@ def test_bfloat16(folder: Path) -> None:
     assert rounded.dtype == torch.float32
     assert not torch.equal(exact, rounded)
     torch.testing.assert_close(exact, rounded, atol=0.05, rtol=0.05)
+
+
+def with_settings(folder: Path, tmp_path: Path, **changed: Any) -> Path:
+    """The same model, whose settings say something else."""
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps({**config, **changed}))
+    return copy
+
+
+def test_models_that_have_no_padding(folder: Path, tmp_path: Path) -> None:
+    copy = with_settings(folder, tmp_path, pad_token_id=-1)
+    torch.testing.assert_close(made(copy)(batch_of(TEXT)), made(folder)(batch_of(TEXT)))
+
+
+def test_models_that_say_minus_one_where_there_is_no_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Pretrained.load(str(folder))
+    monkeypatch.setattr("spigot.encoders.pretrained._positions", lambda model: None)
+    found._settings.max_position_embeddings = -1
+    assert found.frame(0).room == 510
+
+
+def test_a_run_is_loaded_whose_model_draws_until_numbers_are_in_range(folder: Path, tmp_path: Path) -> None:
+    """As ModernBERT and others do; nothing is drawn where parameters are read."""
+    weight = torch.full((4, 4), 9.0)
+    for bounds in ((-2.0, 2.0), (0.9, 9.0)):
+        with checkpoint._Undrawn():
+            torch.nn.init.trunc_normal_(weight, std=0.5, a=bounds[0], b=bounds[1])
+        assert bool(((weight >= bounds[0]) & (weight <= bounds[1])).all())
+
+
+def test_no_word_is_new_to_it(folder: Path) -> None:
+    encoder = {"kind": "transformer", "model": str(folder)}
+    stages: dict[str, Any] = {"syntax": {"annotation": "trees", "encoder": encoder}}
+    strange = [Sentence(("Zyzzyva", "fell"))]
+    assert fresh(make_config({"stages": stages}), {"trees": list(sentences(3))}).foreign(strange) == Foreign(2, 0)
+
+
+def test_a_branch_reads_its_states(folder: Path) -> None:
+    trunk = made(folder, lstm=1)
+    assert BranchEncoder(BranchSettings(of="words", over="states", hidden=4), VOCAB, trunk=trunk).outputs == 8
+    with pytest.raises(ValueError, match=r"encoders\.words has no vectors of single words .*; set over = 'states'\.$"):
+        BranchEncoder(BranchSettings(of="words", hidden=4), VOCAB, trunk=trunk)
 
 
 def test_files_of_a_run_are_enough(folder: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from spigot.config.experiment import Config, SharedEncoder
 from spigot.corpora.settings import Data, Files
-from spigot.encoders import ENCODERS, BiLSTMSettings
+from spigot.encoders import ENCODERS
 from spigot.interface import ESTIMATORS
 from spigot.stages.stage import STAGES
 from spigot.wires.estimators import settings_class
@@ -30,15 +30,14 @@ def settings(tables: Mapping[str, Any]) -> Iterator[str]:
         if name not in Data.model_fields:
             yield from _fields(Files, f"data.{name}.")
     for name in _names(tables.get("encoders")):
-        yield from _values(SharedEncoder(), f"encoders.{name}.")
-        yield from _others(tables["encoders"][name], f"encoders.{name}.")
+        yield from _with_encoder(SharedEncoder(), tables["encoders"][name], f"encoders.{name}.")
     for name in _names(tables.get("stages")):
         yield f"training.{name}_from"
         table = tables["stages"][name]
         model = table.get("model") or table.get("annotation") if isinstance(table, Mapping) else None
         if isinstance(model, str) and model in STAGES:
-            yield from _values(STAGES[model].Settings(annotation=str(table["annotation"])), f"{name}.")
-            yield from _others(table, f"{name}.")
+            settings_of = STAGES[model].Settings(annotation=str(table["annotation"]))
+            yield from _with_encoder(settings_of, table, f"{name}.")
     yield from dict.fromkeys(
         f"estimator.{field}" for name in ESTIMATORS for field in settings_class(name).model_fields if field != "name"
     )
@@ -73,14 +72,15 @@ def suggestion(name: str, tables: Mapping[str, Any], before: str = "") -> str:
     return f"; did you mean {' or '.join(before + full for full in close[:3])}?"
 
 
-def _others(table: Any, above: str) -> Iterator[str]:
-    """The options of an encoder that is not the usual one."""
+def _with_encoder(group: BaseModel, table: Any, above: str) -> Iterator[str]:
+    """The settings of a stage, or of a shared encoder, with those that its kind of encoder has."""
     encoder = table.get("encoder") if isinstance(table, Mapping) else None
     kind = encoder.get("kind") if isinstance(encoder, Mapping) else None
-    if isinstance(kind, str) and kind in ENCODERS:
-        usual = BiLSTMSettings.model_fields
-        names = (name for name in _fields(ENCODERS[kind].Settings, "") if name.partition(".")[0] not in usual)
-        yield from (f"{above}encoder.{name}" for name in names)
+    if not isinstance(kind, str) or kind not in ENCODERS:
+        yield from _values(group, above)
+        return
+    yield from (name for name in _values(group, above) if not name.startswith(f"{above}encoder."))
+    yield from _fields(ENCODERS[kind].Settings, f"{above}encoder.")
 
 
 def _names(table: Any) -> Iterator[str]:

@@ -73,6 +73,7 @@ class BranchEncoder(AbstractEncoder):
     """
 
     Settings = BranchSettings
+    looks_up_words = False  # its trunk does
 
     def __init__(
         self,
@@ -84,8 +85,11 @@ class BranchEncoder(AbstractEncoder):
     ) -> None:
         super().__init__(settings, vocab, vectors)
         self.over = settings.over
-        if self.over == "vectors":
-            trunk.branch()  # which says why, if the trunk has no vectors that could be read
+        if self.over == "vectors" and not trunk.inputs:
+            raise ValueError(
+                f"over is 'vectors', and encoders.{settings.of} has no vectors of single words for a branch to read; "
+                "set over = 'states'."
+            )
         self._trunk = (trunk,)  # not among the parameters of this one
         self.lstm = BiLSTM(
             trunk.inputs if self.over == "vectors" else trunk.outputs,

@@ -103,6 +103,9 @@ class AbstractEncoder(nn.Module, abc.ABC):
     is_noisy: bool = True
     """Whether it drops anything when it may; its states are the same with and without noise if not."""
 
+    looks_up_words: bool = True
+    """Whether it tells words by their places in the vocabulary, so that those which are not there are new to it."""
+
     outputs: int
 
     inputs: int = 0

@@ -130,13 +130,16 @@ class Pretrained:
         end = len(signs) - signs[::-1].index(0) if 0 in signs else len(signs)
         before, after = tuple(sample.ids[:start]), tuple(sample.ids[end:])
         most = _positions(self.model) or getattr(self._settings, "max_position_embeddings", None) or _USUAL
+        most = most if most > 0 else _USUAL  # some say -1 where there is no end
         room = min(positions or most, most) - len(before) - len(after)
         if room < 1:
             raise ValueError(
                 f"encoder.positions is {positions}, and {len(before) + len(after)} of them are taken by signs around a "
                 "sentence; give more, or 0 for as many as the model has."
             )
-        return Frame(before, after, getattr(self._settings, "pad_token_id", None) or 0, room)
+        # What stands behind the end is not looked at, but has to be in the table: some models say -1 for none.
+        padding = getattr(self._settings, "pad_token_id", None) or 0
+        return Frame(before, after, padding if 0 <= padding < self._settings.vocab_size else 0, room)
 
     def divider(self) -> Callable[[list[str]], list[list[int]]]:
         """A function from words to the subwords of each."""

@@ -82,6 +82,7 @@ class TransformerEncoder(AbstractEncoder):
     """
 
     Settings = TransformerSettings
+    looks_up_words = False
 
     def __init__(
         self,

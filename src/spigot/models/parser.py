@@ -16,6 +16,7 @@ from spigot.data.tagging.tagger import Tagger
 from spigot.data.text.conventions import Conventions
 from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
+from spigot.encoders import AbstractEncoder
 from spigot.models.system import System
 from spigot.models.wire import Answer
 from spigot.nn.whole import settled
@@ -132,6 +133,8 @@ class Parser:
     def foreign(self, sentences: Iterable[Sentence]) -> Foreign:
         """How many words of some sentences are new to the system, in whichever spelling it reads them.
 
+        None is to a system that knows words by their subwords alone.
+
         Args:
             sentences: The sentences, in the spelling of the text.
 
@@ -143,9 +146,11 @@ class Parser:
             >>> parser.foreign([Sentence(("rain", "drips", "!"))])
             Foreign(words=2, new=1)
         """
+        encoders = (module for module in self.model.modules() if isinstance(module, AbstractEncoder))
+        everything = not any(encoder.looks_up_words for encoder in encoders)
         known = self.vocab.word_index
         words = [
-            form.lower() in known
+            everything or form.lower() in known
             for sentence in map(self.conventions.respell, sentences)
             for form in sentence.forms
             if any(map(str.isalpha, form))
