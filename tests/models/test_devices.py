@@ -72,7 +72,7 @@ def test_a_training_goes_on_elsewhere() -> None:
     begun = trainer("adaptive-imle")
     for _ in zip(range(4), begun.steps(), strict=False):
         pass
-    moved = Trainer(parser("adaptive-imle"), corpus(), "meta")
+    moved = Trainer(parser("adaptive-imle"), corpus(), torch.device("meta"))
     assert moved.parser.model.device.type == "meta"
     for name, optimiser in begun.optimisers.items():
         state = optimiser.state()

@@ -3,7 +3,7 @@ r"""Structures whose members one recursion finds, sums up and ranks: their opera
 Natively the recursion runs in C++. Elsewhere a module of plain torch does the same.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from spigot.algorithms.sums import register_checked, register_sums
 from spigot.checks import NoStructureError, hopeless_error, impossible_error
 
 
+@runtime_checkable
 class Reference(Protocol):
     """The recursion in plain torch, over scores and a mask with one batch axis, in float64."""
 
