@@ -208,8 +208,8 @@ def test_models_that_say_minus_one_where_there_is_no_end(folder: Path, monkeypat
     assert found.frame(0).room == 510
 
 
-def test_a_run_is_loaded_whose_model_draws_until_numbers_are_in_range(folder: Path, tmp_path: Path) -> None:
-    """As ModernBERT and others do; nothing is drawn where parameters are read."""
+def test_who_draws_until_numbers_are_in_range_comes_to_an_end_where_nothing_is_drawn() -> None:
+    """ModernBERT and others do when they are made, also where their parameters are then read."""
     weight = torch.full((4, 4), 9.0)
     for bounds in ((-2.0, 2.0), (0.9, 9.0)):
         with checkpoint._Undrawn():
