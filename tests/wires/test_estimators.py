@@ -1,6 +1,7 @@
 """Estimators as tables: their options are the fields of the class that they build."""
 
 import dataclasses
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -32,6 +33,7 @@ def test_options_are_the_fields_of_the_class(name: str) -> None:
     made = build_estimator(settings, None, seed=3)
     assert made == kind(**({"seed": 3} if "seed" in fields else {}))
     assert estimator_settings(settings.model_dump()) == settings
+    assert pickle.loads(pickle.dumps(settings)) == settings
 
 
 def test_the_way_to_project_is_a_name() -> None:

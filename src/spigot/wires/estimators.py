@@ -35,6 +35,9 @@ class EstimatorSettings(Values):
         build_estimator(self, None)  # which refuses what is out of range
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return estimator_settings, (self.model_dump(),)  # their class is made on demand, so that pickle cannot find it
+
 
 def estimator_settings(table: Any) -> EstimatorSettings:
     """The settings of an estimator from its name, or a table with its name and options.
