@@ -71,7 +71,7 @@ def train(
     from spigot.training import run
     from spigot.training.checkpoint import SCORES
     from spigot.training.loop import phases
-    from spigot.training.requirements import never_through
+    from spigot.training.requirements import never_through, unread
 
     if resume is not None:
         if config is not None or settings or out is not None:
@@ -89,8 +89,9 @@ def train(
         if out is None and is_first_process():
             say(f"The run goes to {folder}")
         steps = run.train(chosen, folder, torch_device(device), precision=precision)
-    if is_first_process() and (idle := never_through(chosen)):
-        say(idle)
+    if is_first_process():
+        for idle in filter(None, (never_through(chosen), unread(chosen))):
+            say(idle)
     with use_threads(threads):
         watched(_resumable(steps, folder), phases(chosen))
     if is_first_process():

@@ -40,6 +40,11 @@ class BranchSettings(EncoderSettings):
     input_dropout: Rate = 0.0
 
     @property
+    def reads(self) -> str:
+        """The shared encoder."""
+        return self.of
+
+    @property
     def trains(self) -> str:
         """The shared encoder, if its states are read."""
         return self.of if self.over == "states" else ""

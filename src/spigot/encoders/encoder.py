@@ -38,6 +38,11 @@ class EncoderSettings(Values):
     kind: str
 
     @property
+    def reads(self) -> str:
+        """The shared encoder that this one is built on; empty if there is none."""
+        return ""
+
+    @property
     def trains(self) -> str:
         """The shared encoder that learns with this one, as it is built on it; empty if there is none."""
         return ""

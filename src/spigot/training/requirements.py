@@ -53,6 +53,24 @@ def never_through(config: Config) -> str:
     )
 
 
+def unread(config: Config) -> str:
+    """What to tell a user who has a shared encoder that no stage reads; empty if all are read.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> spare = make_config({"encoders": {"spare": {}}, "stages": {"syntax": {"annotation": "trees"}}})
+        >>> unread(spare)
+        "No stage reads encoders.spare, and nothing trains it; name 'spare' as a stage's encoder, or leave it out."
+    """
+    encoders = [stage.encoder for stage in config.stages.values()]
+    read = {encoder if isinstance(encoder, str) else encoder.reads for encoder in encoders}
+    spare = [name for name in config.encoders if name not in read]
+    if not spare:
+        return ""
+    names = ", ".join(f"encoders.{name}" for name in spare)
+    return f"No stage reads {names}, and nothing trains it; name {spare[0]!r} as a stage's encoder, or leave it out."
+
+
 def require_sentences(config: Config, corpus: Corpus) -> None:
     """Complain about a stage without any sentences.
 
