@@ -160,6 +160,37 @@ def test_the_transformer_is_asked_once_with_and_without_noise(frozen: bool, fold
     assert list(encoder.tuned()) == ([] if frozen else ["transformer"])
 
 
+@pytest.mark.parametrize("layers", ["last", "mixed"])
+def test_sentences_that_come_again_are_read_once(layers: str, folder: Path) -> None:
+    encoder, calls = made(folder, frozen=True, layers=layers, dropout=0.0), []
+    whole, part, new = batch_of(TEXT), batch_of(TEXT[2:4]), batch_of([*TEXT[:2], Sentence(("dogs", "sleep"))])
+    read = encoder(whole)
+    encoder.transformer.register_forward_hook(lambda *_: calls.append(None))
+    encoder.expect([[sentence.forms for sentence in TEXT], [("of", "no", "use")]])
+    assert torch.allclose(encoder(part), read[2:4, : part.size])
+    asked = len(calls)
+    again = encoder(whole)
+    assert torch.allclose(again, read)
+    assert again[2:4, : part.size].equal(encoder(part))  # to the last bit, in any company
+    assert len(calls) == asked
+    assert torch.allclose(encoder(new)[:2, : part.size], read[:2, : part.size])
+    assert len(calls) > asked  # there is one in it that nobody expected
+    encoder.expect([])
+    asked = len(calls)
+    assert encoder(part).shape == again[2:4, : part.size].shape
+    assert len(calls) > asked
+
+
+@pytest.mark.parametrize("options", [{"frozen": False}, {"frozen": True, "keep": 0}])
+def test_nothing_is_kept_that_changes_or_has_no_room(options: dict[str, Any], folder: Path) -> None:
+    encoder, calls = made(folder, **options), []
+    encoder.expect([[sentence.forms for sentence in TEXT]])
+    encoder.transformer.register_forward_hook(lambda *_: calls.append(None))
+    for asked in (1, 2):
+        encoder(batch_of(TEXT[:1]))
+        assert len(calls) == asked
+
+
 def test_branches_are_readers_of_the_same_states(folder: Path) -> None:
     encoder = made(folder, lstm=1, hidden=4)
     own, other = encoder.states_of([encoder.branch().double()], batch_of(TEXT))

@@ -188,6 +188,13 @@ class AbstractEncoder(nn.Module, abc.ABC):
         """Models inside it that are updated otherwise than the rest, and how, by name; none unless it says so."""
         return {}
 
+    def expect(self, sets: Sequence[Sequence[tuple[str, ...]]]) -> None:
+        """Take note of sentences that will be read again and again, for encoders that may keep what they make of them.
+
+        Args:
+            sets: The words of each, in sets that are read at different times; none when the training is over.
+        """
+
     def save(self, run: Path) -> None:
         """Write what it needs into a run folder, apart from parameters; nothing unless it says so."""
 

@@ -7,11 +7,13 @@ from typing import Any, Literal, final
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from spigot.batches.batch import Batch
 from spigot.batches.pieces import divided
 from spigot.data.vocab import Vocab
 from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
+from spigot.encoders.kept import Forms, Kept
 from spigot.encoders.pretrained import Pretrained, place
 from spigot.nn.encoder import BiLSTM
 from spigot.values import Count, Optimiser, Positive, Rate
@@ -25,6 +27,8 @@ class TransformerSettings(EncoderSettings):
         pooling: Whether a word is its first subword, or the mean of all.
         layers: Whether a state is that of the last layer, or a mixture of all of them, which is learned.
         frozen: Whether the transformer stays as it is.
+        keep: Megabytes that the states of training and development sentences may take, so that a frozen transformer
+            reads each of them once and not in every pass; where they would take more, none are kept.
         optimiser: How it is updated if not; all that stands behind it is updated with the stage.
         positions: Subwords that are read at once, signs around them included; as many as the model can if 0. Longer
             sentences are read in windows that overlap.
@@ -42,6 +46,7 @@ class TransformerSettings(EncoderSettings):
     pooling: Literal["first", "mean"] = "first"
     layers: Literal["last", "mixed"] = "last"
     frozen: bool = False
+    keep: Count = 2048
     optimiser: Optimiser = Optimiser(learning_rate=5e-5, warm_up=200)
     positions: Count = 0
     dropout: Rate = 0.1
@@ -93,7 +98,7 @@ class TransformerEncoder(AbstractEncoder):
         pretrained: Pretrained | None = None,
     ) -> None:
         super().__init__(settings, vocab, vectors)
-        self._settings = settings
+        self._settings, self._kept = settings, Kept([])
         self._pretrained = pretrained or Pretrained.load(settings.model)
         self._frame, self._divide = self._pretrained.frame(settings.positions), self._pretrained.divider()
         self.transformer = self._pretrained.model.eval().requires_grad_(not settings.frozen)
@@ -115,6 +120,13 @@ class TransformerEncoder(AbstractEncoder):
     def tuned(self) -> dict[str, tuple[nn.Module, Optimiser]]:
         """The transformer, unless it is frozen."""
         return {} if self._settings.frozen else {"transformer": (self.transformer, self._settings.optimiser)}
+
+    def expect(self, sets: Sequence[Sequence[Forms]]) -> None:
+        """Keep the states of these sentences, if the transformer is frozen and there is room for them."""
+        expected = Kept(sets if self._settings.frozen else [])
+        layers = 1 if self.mixture is None else len(self.mixture)
+        taken = 4 * expected.positions * layers * self._pretrained.outputs
+        self._kept = expected if taken <= self._settings.keep << 20 else Kept([])
 
     def train(self, mode: bool = True) -> "TransformerEncoder":
         """The transformer itself never draws random numbers."""
@@ -156,17 +168,31 @@ class TransformerEncoder(AbstractEncoder):
     def _words(self, batch: Batch) -> Float[Tensor, "batch n e"]:
         """States by the transformer alone, in which there is no noise."""
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self._settings.frozen):
-            layers = self.once(batch, "words", lambda: self._layers(batch))
+            layers = self.once(batch, "words", lambda: self._known(batch))
         if self.mixture is None or self.scale is None:
             return layers[-1]
         return self.scale * torch.einsum("l,lbnd->bnd", self.mixture.softmax(0).to(layers.dtype), layers)
 
-    def _layers(self, batch: Batch) -> Float[Tensor, "layers batch n e"]:
+    def _known(self, batch: Batch) -> Float[Tensor, "layers batch n e"]:
+        """States of each layer that counts, looked up if all of them are kept."""
+        if not batch.forms or not all(forms in self._kept for forms in batch.forms):
+            return self._layers(batch.forms, batch.size, batch.device)
+
+        def read(group: Sequence[Forms]) -> Tensor:
+            return self._layers(group, max(map(len, group)) + 1, batch.device)
+
+        found = [self._kept.of(forms, read) for forms in batch.forms]
+        padded = [pad(states, (0, 0, 0, batch.size - states.shape[1])) for states in found]
+        return torch.stack(padded, 1).to(batch.device)
+
+    def _layers(
+        self, sentences: Sequence[Forms], size: int, device: torch.device
+    ) -> Float[Tensor, "layers some {size} e"]:
         first = self._settings.pooling == "first"
-        found = divided(batch.forms, batch.size, self._divide, self._frame, first=first).to(batch.device)
+        found = divided(sentences, size, self._divide, self._frame, first=first).to(device)
         # Few large questions suit an accelerator better than many small ones.
-        chosen = found.read(self._asked) if batch.device.type == "cpu" else self._asked(found.ids, found.there)
-        return torch.stack([found.pooled(states, len(batch), batch.size) for states in chosen])
+        chosen = found.read(self._asked) if device.type == "cpu" else self._asked(found.ids, found.there)
+        return torch.stack([found.pooled(states, len(sentences), size) for states in chosen])
 
     def _asked(self, ids: Tensor, there: Tensor | None) -> Sequence[Tensor]:
         """States of subwords, after the last layer or all of them."""

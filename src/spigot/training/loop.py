@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from spigot.batches import Annotations, Encoded, bucketed, collate, task_order
 from spigot.corpora.corpus import Corpus
 from spigot.devices import find_device
-from spigot.encoders import Precision
+from spigot.encoders import AbstractEncoder, Precision
 from spigot.models.parser import Parser
 from spigot.models.parts import owner_of
 from spigot.training.average import RunningMean
@@ -129,6 +129,7 @@ class Trainer:
         for name in self.config.supervised:
             parser.model.stages[name].prepare(self._data[name])
         self.jackknife = Jackknife(parser, corpus, self._data)
+        self._expect()
 
     def steps(self) -> Iterator[Step]:
         """Train from where `progress` stands to the end."""
@@ -149,6 +150,8 @@ class Trainer:
                 self.progress, phase=self.progress.phase + 1, epoch=0, step=0, best=-math.inf, best_epoch=-1
             )
         self.progress.done = True
+        for encoder in self._encoders():
+            encoder.expect([])  # what they kept is of no use any more
 
     def _epoch(self, phase: Phase) -> Iterator[Step]:
         progress, seed = self.progress, (self.config.seed, self._place(phase), self.progress.epoch)
@@ -277,6 +280,17 @@ class Trainer:
         if not patience or phase.judge is None or self.progress.best_epoch < 0 or self.progress.step:
             return False
         return self.progress.epoch - 1 - self.progress.best_epoch >= patience
+
+    def _encoders(self) -> Iterator[AbstractEncoder]:
+        return (module for module in self.parser.model.modules() if isinstance(module, AbstractEncoder))
+
+    def _expect(self) -> None:
+        """Let encoders know what will be read in every epoch."""
+        sets = [[sentence.forms for sentence in sentences] for sentences in self._data.values()]
+        for name in dict.fromkeys(map(self.config.data_of, self.config.supervised)):
+            sets.append([sentence.forms for sentence in self.corpus[name].dev])
+        for encoder in self._encoders():
+            encoder.expect(sets)
 
     def _sentences(self, task: str) -> list[Encoded]:
         """The training sentences of a stage, or of the stage that a helper helps."""
