@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 _Found = TypeVar("_Found")
+SENTENCE = "The cat sees the dog here"
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
@@ -140,3 +141,12 @@ def browser() -> Iterator[Browser]:
     finally:
         made.quit()
         shutil.rmtree(Path(profile), ignore_errors=True)
+
+
+def drawn(page: Browser, text: str, panels: int = 1) -> None:
+    """Wait until the page shows a sentence, and nothing else."""
+    page.until(
+        lambda: page.run("return [...document.querySelectorAll('.drawing')].map((d) => "
+                         "[...d.querySelectorAll('.word')].map((w) => w.textContent).join(' '))") == [text] * panels,
+        f"{text!r} is not drawn {panels} times",
+    )  # fmt: skip

@@ -4,6 +4,7 @@ import http.client
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,9 +13,12 @@ import torch
 from spigot.config import make_config
 from spigot.corpora.corpus import Corpus, Split
 from spigot.data.sentence import Sentence
-from spigot.serve import Limits, Served, Server
+from spigot.data.text.conventions import Conventions
+from spigot.serve import Limits, Served, Server, open_systems
+from spigot.training import train
 from spigot.training.run import build
-from tests.parsing import classifier, parser, reviews, sentences
+from tests.parsing import classifier, experiment, parser, reviews, sentences
+from tests.serve.browser import Browser, browser
 
 SMALL = {"encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}, "mlp": 8}
 GRAPHS = {**SMALL, "annotation": "graphs", "pruning": {"learned": False, "rare_role": 0}}
@@ -115,3 +119,33 @@ def request(
         return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
     finally:
         connection.close()
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was trained a little, with a tagger."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    corpus = {"train": 14, "dev": 4, "test": 2}
+    tagged = {"data__tags": "predicted", "data__folds": 2}
+    small = experiment(data__source="synthetic", data__synthetic=corpus, training__epochs=1, **tagged)
+    for _ in train(small, folder):
+        pass
+    return folder
+
+
+@pytest.fixture(scope="session")
+def site(systems: list[Served], of_stages: dict[str, Served], run: Path) -> Iterator[Server]:
+    """A server with that run, systems that know nothing, and one whose data have hyphens within words."""
+    uncut = Served("uncut", systems[0].parser)
+    vars(uncut)["conventions"] = Conventions(hyphens=False)  # in place of what its vocabulary says
+    with (
+        Server([*open_systems([run]), *systems, uncut, *of_stages.values()], port=0, limits=LIMITS) as made,
+        made.running(),
+    ):
+        yield made
+
+
+@pytest.fixture(scope="session")
+def driven() -> Iterator[Browser]:
+    with browser() as made:
+        yield made

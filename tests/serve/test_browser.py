@@ -1,54 +1,16 @@
 """The page in a real browser: typing, forcing, forbidding, comparing, sharing."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 from xml.etree import ElementTree
 
 import pytest
 
 from spigot.data.formats import read
-from spigot.data.text.conventions import Conventions
-from spigot.report.page import render, write
-from spigot.report.runs import report
-from spigot.serve import Served, Server, open_systems
-from spigot.training import train
-from tests.parsing import experiment
-from tests.serve.browser import Browser, browser
-from tests.serve.conftest import LIMITS
+from spigot.serve import Server
+from tests.serve.browser import SENTENCE, Browser, drawn
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser will do
-SENTENCE = "The cat sees the dog here"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was trained a little, with a tagger."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
-    corpus = {"train": 14, "dev": 4, "test": 2}
-    tagged = {"data__tags": "predicted", "data__folds": 2}
-    small = experiment(data__source="synthetic", data__synthetic=corpus, training__epochs=1, **tagged)
-    for _ in train(small, folder):
-        pass
-    return folder
-
-
-@pytest.fixture(scope="module")
-def site(systems: list[Served], of_stages: dict[str, Served], run: Path) -> Iterator[Server]:
-    """A server with that run, systems that know nothing, and one whose data have hyphens within words."""
-    uncut = Served("uncut", systems[0].parser)
-    vars(uncut)["conventions"] = Conventions(hyphens=False)  # in place of what its vocabulary says
-    with (
-        Server([*open_systems([run]), *systems, uncut, *of_stages.values()], port=0, limits=LIMITS) as made,
-        made.running(),
-    ):
-        yield made
-
-
-@pytest.fixture(scope="module")
-def driven() -> Iterator[Browser]:
-    with browser() as made:
-        yield made
 
 
 @pytest.fixture
@@ -69,14 +31,6 @@ def parsed(page: Browser, text: str = SENTENCE, panels: int = 1) -> None:
     """Put a sentence into the page and wait for its drawing."""
     page.paste("#text", text)
     drawn(page, text, panels)
-
-
-def drawn(page: Browser, text: str, panels: int = 1) -> None:
-    page.until(
-        lambda: page.run("return [...document.querySelectorAll('.drawing')].map((d) => "
-                         "[...d.querySelectorAll('.word')].map((w) => w.textContent).join(' '))") == [text] * panels,
-        f"{text!r} is not drawn {panels} times",
-    )  # fmt: skip
 
 
 def heads(page: Browser) -> dict[int, int]:
@@ -365,104 +319,3 @@ def test_a_phone_shows_it_all(page):
     )
     assert left >= 0
     assert right <= 390
-
-
-def test_figure_1_moves_with_the_keyboard(page, site):
-    from selenium.webdriver.common.keys import Keys
-
-    page.open(f"{site.address}/figure1")
-    page.wait_for_any("figure svg")
-    before = page.text("figure")
-    page.run("document.querySelector('[data-part=handle]').focus()")
-    page.press(*[Keys.ARROW_LEFT] * 3, *[Keys.ARROW_UP] * 2)
-    page.until(lambda: page.text("figure") != before, "the numbers do not move")
-
-
-def test_a_report_is_explored_from_disk(driven, run, tmp_path, monkeypatch):
-    from selenium.webdriver.common.keys import Keys
-
-    monkeypatch.setattr("spigot.report.results.curves", lambda *_, **__: "<svg></svg>")  # they take most of the time
-    file = tmp_path / "report.html"
-    write(render(report([run], sentences=4)), file)
-    driven.resize(1200, 1000)
-    driven.open(file.as_uri())
-    # It opens with the verdict; everything else is folded, and opens for a key, a link, a printer, or all at once.
-    folds = driven.count("details.fold")
-    assert driven.count("details.fold[open]") == 0
-    driven.wait_for(".verdict svg", 2)
-    driven.run("document.querySelector('details.fold summary').focus()")
-    driven.press(Keys.ENTER)
-    driven.wait_for("details.fold[open]", 1)
-    driven.run("document.querySelector('nav a[href=\"#figure1\"]').click()")
-    driven.wait_for("details.fold[open] #figure1")
-    driven.run("dispatchEvent(new Event('beforeprint'))")
-    driven.wait_for("details:not([open])", 0)
-    driven.run("dispatchEvent(new Event('afterprint'))")
-    driven.wait_for("details.fold[open]", 2)
-    driven.click("[data-unfold]")
-    driven.wait_for("details.fold[open]", folds)
-    # Figure 1 by keyboard.
-    driven.wait_for_any("[data-part=handle]:not([hidden])")
-    before = driven.text(".figure1-live")
-    driven.run("document.querySelector('[data-part=handle]').focus()")
-    driven.press(*[Keys.ARROW_RIGHT] * 3)
-    driven.until(lambda: driven.text(".figure1-live") != before, "the numbers do not move")
-    # The explorer: all sentences, then those with a word, then none.
-    driven.wait_for(".explorer-list li", 4)
-    driven.wait_for_any(".explorer-picture .arc")
-    word = driven.run("return document.querySelector('.explorer-list li span').textContent.split(' ')[1]")
-    driven.type("[name=words]", word)
-    texts = "return [...document.querySelectorAll('.explorer-list li span')].map((span) => span.textContent)"
-    shown = driven.run(texts)
-    assert shown
-    assert all(word.lower() in sentence.lower() for sentence in shown)
-    driven.paste("[name=words]", "xyzzy")
-    driven.wait_for(".explorer-list li", 0)
-    driven.wait_for(".explorer-picture svg", 0)
-    driven.paste("[name=words]", " ")
-    driven.wait_for(".explorer-list li", 4)
-    # Beside gold, and by itself.
-    driven.wait_for_any(".explorer-picture :is(.right, .wrong, .missed)")
-    driven.paste("[name=against]", "plain")
-    driven.wait_for_any(".explorer-picture .plain")
-    driven.wait_for(".explorer-picture :is(.right, .wrong, .missed)", 0)
-    driven.resize(390, 800)
-    assert driven.run("return document.documentElement.scrollWidth") <= 390
-    assert driven.complaints() == []
-
-
-def test_a_server_with_a_token_asks_for_it(driven, systems):
-    driven.resize(1200, 1000)
-    with Server(systems[:1], port=0, limits=LIMITS, token="open-sesame-42") as private, private.running():
-        driven.open(f"{private.address}/#{urlencode({'text': SENTENCE})}")
-        driven.wait_for("#token:not([hidden])")
-        driven.type("#token input", "open-barley\n")
-        driven.wait_for("#token .trouble:not([hidden])")
-        driven.type("#token input", "open-sesame-42\n")
-        drawn(driven, SENTENCE)
-        assert driven.count("#token:not([hidden])") == 0
-        assert "sesame" not in driven.run("return location.href")
-        driven.open(f"{private.address}/#{urlencode({'text': SENTENCE})}")  # the tab remembers it
-        drawn(driven, SENTENCE)
-        assert driven.complaints() == []
-
-
-def test_the_interface_can_be_tried_on_a_page_of_its_own(driven, site):
-    driven.resize(1200, 1000)
-    driven.open(f"{site.address}/docs")
-    driven.wait_for("html[data-ready]")
-    paths = driven.run("return [...document.querySelectorAll('[data-path]')].map((one) => one.dataset.path)")
-    assert paths == ["/api/parse", "/api/systems", "/health", "/ready", "/metrics"]
-    driven.click("[data-path='/api/parse'] button")
-    driven.wait_for("[data-path='/api/parse'] pre:not([hidden])")
-    driven.until(lambda: driven.text("[data-path='/api/parse'] pre").startswith("200, "), "there is no answer")
-    assert '"next_heads"' in driven.text("[data-path='/api/parse'] pre")
-    broken = driven.run(
-        "return [...document.querySelectorAll('a[href^=\"#\"]')].map((a) => a.getAttribute('href').slice(1))"
-        ".filter((name) => !document.getElementById(name))"
-    )
-    assert broken == []
-    fetched = driven.run("return performance.getEntriesByType('resource').map((one) => one.name)")
-    assert fetched
-    assert all(name.startswith(site.address) for name in fetched)  # nothing from elsewhere
-    assert driven.complaints() == []
