@@ -1,4 +1,4 @@
-"""Settings shared by all tests: seeds, hypothesis, and an end to what hangs."""
+"""Settings shared by all tests: seeds, threads, hypothesis, and an end to what hangs."""
 
 import faulthandler
 import getpass
@@ -15,6 +15,11 @@ import torch
 # What torch.compile builds for one instruction set is not valid for another, and its own folder mixes them.
 _COMPILED = f"torchinductor_{getpass.getuser()}_{torch.backends.cpu.get_cpu_capability()}"
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(tempfile.gettempdir()) / _COMPILED))
+
+# One thread for each process of tests, and for those that it begins: tensors are small, cores as many as processes, and
+# threads that wait for one that has none spin. That took five times as long where something else ran beside.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 hypothesis.settings.register_profile("spigot", deadline=None, derandomize=True, max_examples=30, database=None)
 hypothesis.settings.load_profile("spigot")

@@ -55,15 +55,6 @@ class Reply(NamedTuple):
 Ask = Callable[..., Reply]
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Nothing here is worth dividing."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="session")
 def systems() -> list[Served]:
     """A parser with trees, one without, and a classifier of sentences."""

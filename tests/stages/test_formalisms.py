@@ -1,6 +1,5 @@
 """Several graphs of a sentence at once: scores of parts that join arcs, losses, graphs that are missing."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -35,15 +34,6 @@ SHORT = Sentence(
     },
 )
 SMALL = {"mlp": 6, "rank": 4, "minimum": 1, "encoder": {"word_dim": 5, "lemma_dim": 0, "tag_dim": 3, "hidden": 4}}
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """What is computed is far too small to be shared: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def made(sentences=(RAIN,), names=NAMES, **settings):
