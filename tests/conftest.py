@@ -17,7 +17,7 @@ _COMPILED = f"torchinductor_{getpass.getuser()}_{torch.backends.cpu.get_cpu_capa
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(tempfile.gettempdir()) / _COMPILED))
 
 # One thread for each process of tests, and for those that it begins: tensors are small, cores as many as processes, and
-# threads that wait for one that has none spin. That took five times as long where something else ran beside.
+# threads that wait for one that has none spin: some files took many times as long where something else ran beside.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
