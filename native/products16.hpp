@@ -9,6 +9,7 @@ namespace spigot {
 namespace SPIGOT_ARCH {
 
 constexpr int64_t row_block = 96;
+constexpr int64_t narrow = unit_lanes / 2;  // outputs so few that a panel would be mostly empty
 
 inline Lanes<float> floats(Sums s) { return __builtin_convertvector(s, Lanes<float>); }
 
@@ -43,8 +44,41 @@ inline void times_panels(const Panels& given, const int16_t* x, const float* wor
     }
 }
 
+// The product with a matrix of few outputs: each of them is the sum of the products of two rows.
+inline void narrow_product(const WholeProduct& given, int threads) {
+    Scratch scratch;
+    const int64_t outputs = given.outputs, step = 2 * unit_lanes, wide = (given.width + step - 1) / step * step;
+    int16_t* weights = scratch.take<int16_t>(outputs * wide);
+    std::fill_n(weights, outputs * wide, int16_t(0));
+    for (int64_t o = 0; o < outputs; ++o)
+        for (int64_t i = 0; i < given.width; ++i)
+            weights[o * wide + i] = given.weight[(i / 2 * panel_columns + o) * 2 + i % 2];
+    auto body = [&](int64_t block) {
+        Scratch scratch;
+        int16_t* x = scratch.take<int16_t>(wide);
+        const int64_t first = block * row_block, end = std::min(first + row_block, given.rows);
+        for (int64_t r = first; r < end; ++r) {
+            const float worth = quantise(given.inputs + r * given.width, given.width, wide, x);
+            for (int64_t o = 0; o < outputs; ++o) {
+                Sums sums{};
+                for (int64_t i = 0; i < wide; i += step) {
+                    Pairs a, b;
+                    std::memcpy(&a, weights + o * wide + i, sizeof a);
+                    std::memcpy(&b, x + i, sizeof b);
+                    add_pair_products(sums, a, b);
+                }
+                int32_t sum = 0;
+                for (int lane = 0; lane < unit_lanes; ++lane) sum += sums[lane];
+                given.results[r * outputs + o] = float(sum) * (given.scale[o] * worth) + given.bias[o];
+            }
+        }
+    };
+    parallel_for((given.rows + row_block - 1) / row_block, threads, body);
+}
+
 // (rows, width) numbers times a matrix of whole ones: (rows, outputs).
 inline void whole_product(const WholeProduct& given, int threads) {
+    if (given.outputs <= narrow) return narrow_product(given, threads);
     const int64_t outputs = given.outputs, pairs = (given.width + 1) / 2;
     const Panels panels{given.weight, given.scale, given.bias, (outputs + panel_columns - 1) / panel_columns, pairs};
     auto body = [&](int64_t block) {

@@ -21,8 +21,8 @@ def _seeded() -> None:
 
 
 @needs_kernels
-@pytest.mark.parametrize("outputs", [1, 7, 8, 31, 32, 33, 70])
-@pytest.mark.parametrize("width", [1, 2, 9, 64])
+@pytest.mark.parametrize("outputs", [1, 3, 7, 8, 9, 31, 32, 33, 70])
+@pytest.mark.parametrize("width", [1, 2, 9, 31, 64])
 @pytest.mark.parametrize("bias", [False, True])
 def test_the_kernel_gives_what_its_twin_gives(outputs: int, width: int, bias: bool) -> None:
     layer = nn.Linear(width, outputs, bias)
@@ -39,7 +39,8 @@ def test_the_kernel_gives_what_its_twin_gives(outputs: int, width: int, bias: bo
 
 @needs_kernels
 def test_a_product_depends_neither_on_threads_nor_on_the_batch() -> None:
-    weights, inputs, before = whole_weights(torch.randn(40, 30), None), torch.randn(300, 30), torch.get_num_threads()
+    matrix, inputs, before = torch.randn(40, 30), torch.randn(300, 30), torch.get_num_threads()
+    weights = whole_weights(matrix, None)
     try:
         torch.set_num_threads(1)
         one = whole_product(inputs, weights, 40)
@@ -49,6 +50,9 @@ def test_a_product_depends_neither_on_threads_nor_on_the_batch() -> None:
         torch.set_num_threads(before)
     assert torch.equal(one, two)
     assert torch.equal(one[7], whole_product(inputs[7], weights, 40))
+    assert torch.equal(
+        one[:, :1], whole_product(inputs, whole_weights(matrix[:1], None), 1)
+    )  # which has a way of its own
     assert whole_product(inputs[:0], weights, 40).shape == (0, 40)
 
 
