@@ -20,6 +20,16 @@ static RecurrentBatch recurrent(In<int64_t>& lengths, In<float>& right, In<float
     return batch;
 }
 
+static PairRows pair_rows(In<int64_t>& first_row, In<int64_t>& second_row, Out<float>& values) {
+    PairRows rows{};
+    rows.first_row = first_row.data();
+    rows.second_row = second_row.data();
+    rows.pairs = static_cast<int64_t>(values.shape(0));
+    rows.width = static_cast<int64_t>(values.shape(1));
+    rows.values = values.data();
+    return rows;
+}
+
 void bind_encoders(nb::module_& m) {
     const EncoderKernels& k = kernels().encoders;
     m.attr("LSTM_LANES") = k.lanes;
@@ -124,9 +134,26 @@ void bind_encoders(nb::module_& m) {
         nb::gil_scoped_release release;
         k.likely_graphs(graphs, threads);
     });
-    m.def("tanh_all", [&k](Out<float> values, int threads) {
+    m.def("pair_tanh", [&k](In<float> first, In<float> second, In<int64_t> first_row, In<int64_t> second_row,
+                            Out<float> values, int threads) {
+        PairRows rows = pair_rows(first_row, second_row, values);
+        rows.first = first.data();
+        rows.second = second.data();
         nb::gil_scoped_release release;
-        k.tanh_all(values.data(), static_cast<int64_t>(values.size()), threads);
+        k.pair_tanh(rows, threads);
+    });
+    m.def("pair_tanh_back", [&k](In<float> wanted, In<int64_t> first_row, In<int64_t> second_row, Out<float> values,
+                                 Out<float> first_wanted, Out<float> second_wanted, int threads) {
+        PairRows rows = pair_rows(first_row, second_row, values);
+        rows.wanted = wanted.data();
+        rows.first_wanted = first_wanted.data();
+        rows.second_wanted = second_wanted.data();
+        nb::gil_scoped_release release;
+        k.pair_tanh_back(rows, threads);
+    });
+    m.def("tanh_all", [&k](In<float> values, Out<float> to, int threads) {
+        nb::gil_scoped_release release;
+        k.tanh_all(values.data(), to.data(), static_cast<int64_t>(values.size()), threads);
     });
 }
 

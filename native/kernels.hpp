@@ -251,16 +251,32 @@ struct LikelyGraphs {
     int32_t* roles;
 };
 
-// Networks that only read, and what LSTMs need to learn.
+// Pairs of a row of one table and a row of another, both of `width` columns, and a row of `values` for each pair. On the
+// way back, what is `wanted` of these is added up for the rows.
+struct PairRows {
+    const float* first;
+    const float* second;
+    const int64_t* first_row;
+    const int64_t* second_row;
+    int64_t pairs, width;
+    float* values;
+    const float* wanted;
+    float* first_wanted;
+    float* second_wanted;
+};
+
+// Networks that only read, and what LSTMs and perceptrons over pairs need to learn.
 struct EncoderKernels {
     int lanes;
     void (*best_products)(const BestProducts&, int threads);
     void (*likely_graphs)(const LikelyGraphs&, int threads);
     void (*whole_product)(const WholeProduct&, int threads);
     void (*lstm_layer)(const LstmBatch&, int threads);
-    void (*tanh_all)(float* values, int64_t count, int threads);
+    void (*tanh_all)(const float* values, float* to, int64_t count, int threads);
     void (*recur)(const RecurrentBatch&, int threads);
     void (*recur_back)(const RecurrentBatch&, int threads);
+    void (*pair_tanh)(const PairRows&, int threads);
+    void (*pair_tanh_back)(const PairRows&, int threads);
 };
 
 // Factor graphs, several of them one behind the other: graph g owns the factors factors_from[g] to factors_from[g + 1],

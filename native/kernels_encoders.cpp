@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 #include "likely_graphs.hpp"
 #include "lstm.hpp"
+#include "pairs.hpp"
 #include "recurrence.hpp"
 
 namespace spigot {
@@ -10,7 +11,8 @@ namespace SPIGOT_ARCH {
 
 extern const EncoderKernels encoder_kernels;
 const EncoderKernels encoder_kernels = {
-    unit_lanes, best_products, likely_graphs, whole_product, lstm_layer, tanh_all, recur, recur_back,
+    unit_lanes, best_products, likely_graphs, whole_product,  lstm_layer,
+    tanh_all,   recur,         recur_back,    pair_tanh,      pair_tanh_back,
 };
 
 }  // namespace SPIGOT_ARCH

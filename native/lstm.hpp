@@ -11,8 +11,9 @@
 
 #include "activations.hpp"
 #include "kernels.hpp"
-#include "products16.hpp"
 #include "pool.hpp"
+#include "products16.hpp"
+#include "rows.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
@@ -122,20 +123,15 @@ inline void lstm_layer(const LstmBatch& given, int threads) {
     parallel_for(2, threads, walk);
 }
 
-// tanh of every number, in place.
-inline void tanh_all(float* values, int64_t count, int threads) {
+// tanh of every number; `to` may be where they stand.
+inline void tanh_all(const float* values, float* to, int64_t count, int threads) {
     constexpr int64_t block = 1 << 14;
     auto body = [&](int64_t task) {
-        float* at = values + task * block;
-        const int64_t here = std::min(block, count - task * block);
-        int64_t i = 0;
-        for (; i + unit_lanes <= here; i += unit_lanes) store(at + i, tanh(load(at + i)));
-        if (i < here) {
-            Lanes<float> rest{};
-            std::memcpy(&rest, at + i, (here - i) * sizeof(float));
-            rest = tanh(rest);
-            std::memcpy(at + i, &rest, (here - i) * sizeof(float));
-        }
+        const int64_t first = task * block, here = std::min(block, count - first);
+        each_vector(here, [&](auto whole, int64_t i) {
+            constexpr bool Whole = decltype(whole)::value;
+            store_some<Whole>(to + first + i, tanh(load_some<Whole>(values + first + i, here - i)), here - i);
+        });
     };
     parallel_for((count + block - 1) / block, threads, body);
 }

@@ -13,41 +13,17 @@
 #include "activations.hpp"
 #include "kernels.hpp"
 #include "pool.hpp"
+#include "rows.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
 
-constexpr int float_lanes = lane_count<float>;
 constexpr int panel_width = 4;  // vectors: the four gates of some units, or as many vectors of units
 #if defined(__AVX512F__)
 constexpr int sentences_at_once = 6;  // 24 vectors of sums: what the registers hold
 #else
 constexpr int sentences_at_once = 3;
 #endif
-
-// A vector, or what is left of one at the end of a row. Which of them is known when it is compiled: a copy of any size
-// among the arithmetic would cost more than it.
-template <bool Whole>
-inline Lanes<float> load_some(const float* from, int64_t count) {
-    if constexpr (Whole) return load(from);
-    Lanes<float> v{};
-    std::memcpy(&v, from, count * sizeof(float));
-    return v;
-}
-
-template <bool Whole>
-inline void store_some(float* to, Lanes<float> v, int64_t count) {
-    if constexpr (Whole) return store(to, v);
-    std::memcpy(to, &v, count * sizeof(float));
-}
-
-// Calls body(whether it is whole, where) for each vector of a row.
-template <class Body>
-inline void each_vector(int64_t size, Body&& body) {
-    int64_t u = 0;
-    for (; u + float_lanes <= size; u += float_lanes) body(std::true_type(), u);
-    if (u < size) body(std::false_type(), u);
-}
 
 // Has a vector loaded once and not anew by every instruction that reads it.
 inline void stay(Lanes<float>& v) {

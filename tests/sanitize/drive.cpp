@@ -206,6 +206,21 @@ struct Case {
         kernels().encoders.recur(given, threads);
         kernels().encoders.recur_back(given, threads);
     }
+    // The first layer of perceptrons over pairs of words, there and back, and tanh alone.
+    void pairs() {
+        const int64_t rows = pick(1, 9), others = pick(1, 9), width = pick(1, 41), count = pick(0, 150);
+        Case<float> other{std::mt19937_64(dice()), threads};
+        const auto one = [&](int64_t size) { return other.values(size); };
+        const auto first = one(rows * width), second = one(others * width), wanted = one(count * width);
+        std::vector<int64_t> from(count), to(count);
+        for (int64_t& row : from) row = pick(0, rows - 1);
+        for (int64_t& row : to) row = pick(0, others - 1);
+        std::vector<float> values(count * width), first_wanted(rows * width), second_wanted(others * width);
+        const PairRows given{first.data(), second.data(), from.data(), to.data(), count, width, values.data(), wanted.data(), first_wanted.data(), second_wanted.data()};
+        kernels().encoders.pair_tanh(given, threads);
+        kernels().encoders.pair_tanh_back(given, threads);
+        kernels().encoders.tanh_all(first.data(), first_wanted.data(), rows * width, threads);
+    }
     // Products in whole numbers: of sides of words, for the best label of each pair and for likely graphs.
     void products() {
         const int64_t batch = pick(1, 4), n = pick(1, 21), width = pick(1, 33), labels = pick(1, chance() < 0.2 ? 64 : 9), tags = pick(1, 5);
@@ -231,9 +246,15 @@ struct Case {
         const LikelyGraphs likely{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(),
                                   predicates.data(), arcs.data(), tag.data(), bits.data(), reach.data(), tags, single.data(), 0.1f, which.data()};
         kernels().encoders.likely_graphs(likely, threads);
+        for (const int64_t outputs : {int64_t(1), labels * (width + 1)}) {  // few, and many
+            std::vector<float> results(batch * n * outputs);
+            const WholeProduct product{heads.data(), batch * n, width, outputs, weight.data(), scale.data(), bias.data(), results.data()};
+            kernels().encoders.whole_product(product, threads);
+        }
     }
     void all() {
         recurrences();
+        pairs();
         products();
         trees();
         graphs();

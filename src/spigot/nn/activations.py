@@ -29,14 +29,14 @@ def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         return _tanh(values)
     if not values.is_contiguous():
         return values.tanh_()
-    native.kernels.tanh_all(values, torch.get_num_threads())
+    native.kernels.tanh_all(values, values, torch.get_num_threads())
     return values
 
 
 @operator("spigot::tanh")
 def _tanh(values: Tensor) -> Tensor:
-    found = values.clone(memory_format=torch.contiguous_format)
-    native.kernels.tanh_all(found, torch.get_num_threads())
+    found = torch.empty_like(values, memory_format=torch.contiguous_format)
+    native.kernels.tanh_all(values.contiguous(), found, torch.get_num_threads())
     return found
 
 

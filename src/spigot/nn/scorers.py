@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from spigot.nn.activations import quick_tanh_
+from spigot.nn.pairs import pair_tanh
 from spigot.nn.whole import Linear
 
 
@@ -83,11 +84,10 @@ class PairScorer(nn.Module):
 
     def forward(self, states: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n n k"]:
         """Scores of all pairs."""
-        mixed = self.head(states).unsqueeze(-2) + self.dependent(states).unsqueeze(-3)
-        if self.distance is not None:
-            place = torch.arange(states.shape[-2], device=states.device)
-            mixed = mixed + (place - place.unsqueeze(-1)).unsqueeze(-1) * self.distance
-        return self.out(self.rest(quick_tanh_(mixed)))  # in place: the sum is not needed again
+        *batch, n, _ = states.shape
+        place = torch.arange(states[..., 0].numel(), device=states.device).view(-1, n)
+        rows = place.unsqueeze(-1).expand(-1, n, n).flatten(), place.unsqueeze(-2).expand(-1, n, n).flatten()
+        return self.out(self.rest(self._mixed(states, *rows))).view(*batch, n, n, self.out.out_features)
 
     def at(
         self,
@@ -102,12 +102,17 @@ class PairScorer(nn.Module):
         """The last hidden layer of the pairs listed as (sentence, i, j), of which `out` makes the scores."""
         size = states.shape[1]
         sentence, head, dependent = pairs.unbind(-1)
-        # A flat index_select has a quick backward; indexing by two tensors does not.
-        heads = self.head(states).flatten(0, 1).index_select(0, sentence * size + head)
-        mixed = heads + self.dependent(states).flatten(0, 1).index_select(0, sentence * size + dependent)
-        if self.distance is not None:
-            mixed = mixed + (dependent - head).unsqueeze(-1) * self.distance
-        return self.rest(quick_tanh_(mixed))  # in place: the sum is not needed again
+        return self.rest(self._mixed(states, sentence * size + head, sentence * size + dependent))
+
+    def _mixed(
+        self, states: Float[Tensor, "*batch n d"], head: Int[Tensor, " pairs"], dependent: Int[Tensor, " pairs"]
+    ) -> Float[Tensor, "pairs h"]:
+        """The first hidden layer of some pairs, by their places among all states."""
+        heads, dependents = self.head(states), self.dependent(states)
+        if self.distance is not None:  # d(j - i) is dj - di
+            far = torch.arange(states.shape[-2], device=states.device).unsqueeze(-1) * self.distance
+            heads, dependents = heads - far, dependents + far
+        return pair_tanh(heads.flatten(0, -2), dependents.flatten(0, -2), head, dependent)
 
 
 def _hidden(width: int, layers: int) -> nn.Sequential:
