@@ -1,6 +1,6 @@
 """The one record that every format is read into and every model's answer is written from."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -133,8 +133,7 @@ class Sentence:
                 merged[name] = value
         if merged:
             if not _TAKEN.isdisjoint(merged):
-                taken = min(_TAKEN.intersection(merged))
-                raise ValueError(f"no annotation can be called {taken!r}, as a part of every sentence is; rename it.")
+                raise _taken(min(_TAKEN.intersection(merged)))
             merged = {name: value for name, value in merged.items() if value is not None}
         put = object.__setattr__
         put(self, "forms", forms)
@@ -149,8 +148,7 @@ class Sentence:
             _ALONGSIDE, (lemmas, tags, upos, merged.get("heads"), merged.get("relations")), strict=True
         ):
             if values is not None and len(values) != count:
-                who = id or " ".join(forms[:8])
-                raise ValueError(f"sentence {who} has {count} words but {len(values)} {name}.")
+                raise _mismatch(forms, id, name, values)
 
     def __len__(self) -> int:
         return len(self.forms)
@@ -175,13 +173,29 @@ class Sentence:
         return self._with(values, _NONE)
 
     def _with(self, values: Mapping[str, Any], kept: Mapping[str, Any]) -> "Sentence":
-        others = {name: value for name, value in values.items() if name not in COLUMNS}
-        columns = self.lemmas, self.tags, self.upos
-        if len(others) < len(values):
-            columns = (values.get(name, own) for name, own in zip(COLUMNS, columns, strict=True))
-        lemmas, tags, upos = columns
-        annotations = {**kept, **others} if kept else others
-        return Sentence(self.forms, lemmas, tags, id=self.id, source=self.source, upos=upos, annotations=annotations)
+        """A copy, of which no more is looked at than what is new: parsing makes several of every sentence."""
+        parts = [self.lemmas, self.tags, self.upos]
+        annotations, count = dict(kept), len(self.forms)
+        for name, value in values.items():
+            if name in _ALONGSIDE and value is not None and len(value) != count:
+                raise _mismatch(self.forms, self.id, name, value)
+            if name in COLUMNS:
+                parts[COLUMNS.index(name)] = value
+            elif name in _TAKEN:
+                raise _taken(name)
+            elif value is not None:
+                annotations[name] = value
+            elif name in annotations:
+                del annotations[name]
+        copy, put = object.__new__(Sentence), object.__setattr__
+        put(copy, "forms", self.forms)
+        put(copy, "lemmas", parts[0])
+        put(copy, "tags", parts[1])
+        put(copy, "upos", parts[2])
+        put(copy, "annotations", annotations)
+        put(copy, "id", self.id)
+        put(copy, "source", self.source)
+        return copy
 
     @property
     def heads(self) -> tuple[int, ...] | None:
@@ -211,3 +225,11 @@ class Sentence:
     def without_annotation(self) -> "Sentence":
         """The same words, tags and lemmas, and nothing else that is known about them."""
         return Sentence(self.forms, self.lemmas, self.tags, id=self.id, source=self.source, upos=self.upos)
+
+
+def _mismatch(forms: tuple[str, ...], id: str, name: str, values: Sized) -> ValueError:
+    return ValueError(f"sentence {id or ' '.join(forms[:8])} has {len(forms)} words but {len(values)} {name}.")
+
+
+def _taken(name: str) -> ValueError:
+    return ValueError(f"no annotation can be called {name!r}, as a part of every sentence is; rename it.")

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -287,6 +287,8 @@ class Parser:
     def visible(self, sentence: Sentence) -> Sentence:
         """What the system may look at: no annotation, but for gold ones if it is built to read them."""
         hidden = {name: None for name in self.finds if name in COLUMNS}  # tags, if it finds them itself
+        if not sentence.annotations and all(sentence.get(name) is None for name in hidden):
+            return sentence
         return sentence.with_only({**hidden, **{name: sentence.get(name) for name in self.reads_gold}})
 
     def found(self, answers: Mapping[str, Answer | AbstractDecision], lengths: list[int]) -> list[dict[str, Any]]:
@@ -370,4 +372,4 @@ def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) 
         if "i" in lemmas and read.tags is not None:
             tagged = zip(lemmas, read.tags, strict=True)
             lemmas = tuple("I" if (lemma, tag) == ("i", "PRP") else lemma for lemma, tag in tagged)
-    return replace(given, tags=given.tags or read.tags, lemmas=lemmas)
+    return given.put_all({"tags": given.tags or read.tags, "lemmas": lemmas})

@@ -1,5 +1,6 @@
 """Semantic graphs by how likely their arcs are, decided for without a place in memory for the scores of all roles."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -116,7 +117,7 @@ def likely_roles(
     if roles.numel():
         check_range("lengths", lengths, n - 1)
         check_range("tags", tags, len(rules.possible) - 1)
-        if not all(values.isfinite().all() for values in (*sides[:2], predicates, arcs)):
+        if not all(map(_are_numbers, (*sides[:2], predicates, arcs))):
             raise ValueError("Scores of graphs, or what they are made of, are not numbers; restore the parameters.")
         native.kernels.likely_graphs(
             sides.heads.contiguous(),
@@ -134,3 +135,8 @@ def likely_roles(
             torch.get_num_threads(),
         )
     return roles
+
+
+def _are_numbers(values: Tensor) -> bool:
+    """Whether all are. One sum tells, and writes nothing down; only where it is too large are they looked at singly."""
+    return math.isfinite(values.sum()) or bool(values.isfinite().all())

@@ -1,7 +1,7 @@
 """Lemmas from a dictionary, and tags and lemmas together."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import final
 
 from spigot.data.sentence import Sentence
@@ -70,7 +70,7 @@ class Lemmatiser:
                     if word not in known:
                         known[word] = self.lemma(*word)
                 lemmas = tuple([known[word] for word in words])
-            yield replace(sentence, lemmas=lemmas)
+            yield sentence.put("lemmas", lemmas)
 
     def lemma(self, form: str, tag: str = "") -> str:
         """The lemma of a word with a tag, or without one.

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import final
 
@@ -117,7 +117,7 @@ class Tagger:
             numbers = perceptron.tag(features, self.weights).tolist()
             tags = iter([self.features.tags[number] for number in numbers])
             for sentence in chunk:
-                yield replace(sentence, tags=tuple(islice(tags, len(sentence.forms))))
+                yield sentence.put("tags", tuple(islice(tags, len(sentence.forms))))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the tagger to a safetensors file, which appears whole or not at all.
