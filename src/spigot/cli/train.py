@@ -23,6 +23,7 @@ from spigot.cli.console import (
     use_threads,
 )
 from spigot.cli.diagnose import NAMES, changes_in
+from spigot.cli.memory import keep_freed_memory
 from spigot.cli.options import options_of, plugin_options
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def train(
     from spigot.training.loop import phases
     from spigot.training.requirements import never_through, unread
 
+    keep_freed_memory()
     if resume is not None:
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
