@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import THREADS, experiment, now, sentences
@@ -29,6 +30,7 @@ STEPS = 240
 HASTE = {"learning_rate": 2e-3, "max_norm": 50.0}  # of both parsers, to learn something within these steps
 LEARNS = {"training.pretrain": 2, "syntax.loss": "crf", "estimator.max_norm": 0.1}  # trees first, and hold them
 PRECISIONS: tuple[Precision, ...] = ("float32", "int16")
+SYSTEMS = {"an encoder each": False, "one encoder": True}
 SHORT, GROWTH = 2 * CHUNK, 10  # two chunks: while one is parsed, what is left of another may still be there
 
 
@@ -43,42 +45,57 @@ def briefly_trained(corpus: Corpus, **settings: object) -> Parser:
     return Parser(parser.config, parser.vocab, parser.model, Tagger.train(corpus["trees"].train))
 
 
+def shared() -> dict[str, Any]:
+    """Settings by which both parsers read with one encoder of the same size."""
+    words = {"encoder": experiment().stages["syntax"].encoder.model_dump(), "optimiser": HASTE}
+    return {"encoders.words": words, "syntax.encoder": "words", "semantics.encoder": "words"}
+
+
+class Way(NamedTuple):
+    """How the same sentences are parsed."""
+
+    system: str
+    precision: Precision
+    tagged: bool
+
+
 def speed() -> Iterator[Row]:
     """Syntax and semantics together; with the tagger and lemmatiser, and on text that they have been through."""
     corpus = sentences()
-    with threads(THREADS):
-        parser = briefly_trained(corpus)
-        text = [sentence.without_annotation() for sentence in corpus["trees"].train]
-        words = sum(map(len, text))
-        ways: list[tuple[Precision, bool]] = [
-            (precision, tagged) for precision in PRECISIONS for tagged in (False, True)
-        ]
-        times: dict[tuple[Precision, bool], list[float]] = {way: [] for way in ways}
-        answers: dict[Precision, list[Sentence]] = {}
-        for precision, tagged in ways * 3:
-            parser.model.compute_in(precision)
-            start = now()
-            answers[precision] = list(parser.parse(text, tagged=tagged))
-            times[precision, tagged].append(now() - start)
-    usual, *_ = PRECISIONS
     right = list(corpus["trees"].train)
-    arcs = sum(len(sentence.graph.arcs) for sentence in answers[usual] if sentence.graph)
-    for (precision, tagged), taken in times.items():
-        least, plain = min(taken), min(times[usual, tagged])
-        rate, heads = words / least, _same_heads(right, answers[precision]) / words
-        given = "tags given" if tagged else "tags and lemmas included"
+    text = [sentence.without_annotation() for sentence in right]
+    words = sum(map(len, text))
+    with threads(THREADS):
+        parsers = {name: briefly_trained(corpus, **(shared() if sharing else {})) for name, sharing in SYSTEMS.items()}
+        ways = list(itertools.starmap(Way, itertools.product(SYSTEMS, PRECISIONS, (False, True))))
+        times: dict[Way, list[float]] = {way: [] for way in ways}
+        answers: dict[Way, list[Sentence]] = {}
+        for way in ways * 3:
+            parser = parsers[way.system]
+            parser.model.compute_in(way.precision)
+            start = now()
+            answers[way] = list(parser.parse(text, tagged=way.tagged))
+            times[way].append(now() - start)
+    for way, taken in times.items():
+        usual = Way(next(iter(SYSTEMS)), PRECISIONS[0], way.tagged)
+        exact = way._replace(precision=PRECISIONS[0])
+        least, plain = min(taken), min(times[usual])
+        rate, heads = words / least, _same_heads(right, answers[way]) / words
+        arcs = sum(len(sentence.graph.arcs) for sentence in answers[way] if sentence.graph) / words
+        given = "tags given" if way.tagged else "tags and lemmas included"
         row = Row(
-            f"parsing {len(text):,} sentences, syntax and semantics, {given}, {precision}",
+            f"parsing {len(text):,} sentences, syntax and semantics, {way.system}, {given}, {way.precision}",
             1e3 * least,
             want="at least 10,000 words/s",
             met=rate >= 10_000,
-            note=f"{rate:,.0f} words/s, {arcs / words:.1f} arcs a word, UAS {heads:.2%}",
+            note=f"{rate:,.0f} words/s, {arcs:.1f} arcs a word, UAS {heads:.2%}",
         )
-        if precision != usual:
-            same = _same_heads(answers[usual], answers[precision]) / words
-            row = replace(
-                row, other=usual, theirs=1e3 * plain, ratio=plain / least, note=f"{row.note}; same heads {same:.2%}"
-            )
+        if way != exact:
+            same = _same_heads(answers[exact], answers[way]) / words
+            row = replace(row, note=f"{row.note}; same heads as in {exact.precision} {same:.2%}")
+        if way != usual:
+            other = f"{usual.system}, {usual.precision}"
+            row = replace(row, other=other, theirs=1e3 * plain, ratio=plain / least)
         yield row
 
 
