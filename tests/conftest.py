@@ -21,6 +21,9 @@ os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(Path(tempfile.gettempdir())
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
+# An environment that is activated may be another than the one that runs the tests, of which IPython would warn.
+os.environ.pop("VIRTUAL_ENV", None)
+
 hypothesis.settings.register_profile("spigot", deadline=None, derandomize=True, max_examples=30, database=None)
 hypothesis.settings.load_profile("spigot")
 
