@@ -1,4 +1,6 @@
-"""Parsing speed of a joint model on two threads (or SPIGOT_BENCH_THREADS), and its memory on a long stream.
+"""Parsing speed of a joint model on two threads or in two processes, and its memory on a long stream.
+
+SPIGOT_BENCH_THREADS says otherwise how many; on one, there is one process and its processor time.
 
 The model has the paper's sizes and is trained for a few steps, so that it prunes and answers like a trained one: one
 that knows nothing has ties all over, which say nothing about precision, and an assignment for every predicate.
@@ -17,11 +19,13 @@ from typing import Any, NamedTuple
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import THREADS, experiment, now, sentences
+from spigot.cli.processes import SHARE
 from spigot.corpora.corpus import Corpus
 from spigot.data.formats import read, write
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.tagger import Tagger
 from spigot.encoders import Precision
+from spigot.forks import in_order
 from spigot.models.parser import CHUNK, Parser
 from spigot.training.loop import Trainer
 from spigot.training.run import build
@@ -29,7 +33,10 @@ from spigot.training.run import build
 STEPS = 240
 HASTE = {"learning_rate": 2e-3, "max_norm": 50.0}  # of both parsers, to learn something within these steps
 LEARNS = {"training.pretrain": 2, "syntax.loss": "crf", "estimator.max_norm": 0.1}  # trees first, and hold them
-PRECISIONS: tuple[Precision, ...] = ("float32", "int16")
+MANNERS: list[tuple[Precision, int]] = [("float32", 1), ("int16", 1)]
+"""In which precision, and by how many processes."""
+if THREADS > 1:
+    MANNERS.append(("int16", THREADS))  # a thread each, as `spigot parse` does it
 SYSTEMS = {"an encoder each": False, "one encoder": True}
 SHORT, GROWTH = 2 * CHUNK, 10  # two chunks: while one is parsed, what is left of another may still be there
 
@@ -56,7 +63,22 @@ class Way(NamedTuple):
 
     system: str
     precision: Precision
+    processes: int
     tagged: bool
+
+    def parse(self, parser: Parser, text: list[Sentence]) -> list[Sentence]:
+        """The sentences, parsed."""
+        if self.processes == 1:
+            return list(parser.parse(text, tagged=self.tagged))
+        shares = [text[start : start + SHARE] for start in range(0, len(text), SHARE)]
+        with threads(1):
+            found = in_order(lambda share: list(parser.parse(share, tagged=self.tagged)), shares, self.processes)
+            return list(itertools.chain.from_iterable(found))
+
+    def __str__(self) -> str:
+        workers = f"{self.processes} processes, one thread each" if self.processes > 1 else f"threads: {THREADS}"
+        given = "tags given" if self.tagged else "tags and lemmas included"
+        return f"{self.system}, {given}, {self.precision}, {workers}"
 
 
 def speed() -> Iterator[Row]:
@@ -67,24 +89,24 @@ def speed() -> Iterator[Row]:
     words = sum(map(len, text))
     with threads(THREADS):
         parsers = {name: briefly_trained(corpus, **(shared() if sharing else {})) for name, sharing in SYSTEMS.items()}
-        ways = list(itertools.starmap(Way, itertools.product(SYSTEMS, PRECISIONS, (False, True))))
+        every = itertools.product(SYSTEMS, MANNERS, (False, True))
+        ways = [Way(system, *manner, tagged) for system, manner, tagged in every]
         times: dict[Way, list[float]] = {way: [] for way in ways}
         answers: dict[Way, list[Sentence]] = {}
         for way in ways * 3:
             parser = parsers[way.system]
             parser.model.compute_in(way.precision)
             start = now()
-            answers[way] = list(parser.parse(text, tagged=way.tagged))
+            answers[way] = way.parse(parser, text)
             times[way].append(now() - start)
     for way, taken in times.items():
-        usual = Way(next(iter(SYSTEMS)), PRECISIONS[0], way.tagged)
-        exact = way._replace(precision=PRECISIONS[0])
+        usual = Way(next(iter(SYSTEMS)), *MANNERS[0], way.tagged)
+        exact = usual._replace(system=way.system)
         least, plain = min(taken), min(times[usual])
         rate, heads = words / least, _same_heads(right, answers[way]) / words
         arcs = sum(len(sentence.graph.arcs) for sentence in answers[way] if sentence.graph) / words
-        given = "tags given" if way.tagged else "tags and lemmas included"
         row = Row(
-            f"parsing {len(text):,} sentences, syntax and semantics, {way.system}, {given}, {way.precision}",
+            f"parsing {len(text):,} sentences, syntax and semantics, {way}",
             1e3 * least,
             want="at least 10,000 words/s",
             met=rate >= 10_000,
@@ -94,8 +116,7 @@ def speed() -> Iterator[Row]:
             same = _same_heads(answers[exact], answers[way]) / words
             row = replace(row, note=f"{row.note}; same heads as in {exact.precision} {same:.2%}")
         if way != usual:
-            other = f"{usual.system}, {usual.precision}"
-            row = replace(row, other=other, theirs=1e3 * plain, ratio=plain / least)
+            row = replace(row, other=str(usual), theirs=1e3 * plain, ratio=plain / least)
         yield row
 
 
