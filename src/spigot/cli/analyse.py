@@ -7,9 +7,10 @@ from typing import Literal
 
 from spigot.cli.analysis_tables import print_analysis, print_overview
 from spigot.cli.answers import Enhanced, answers, format_beside, read_answers, read_gold
-from spigot.cli.console import AsJson, Flag, FormatName, Skipped, counted, print_json, progress, say, use_threads
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, counted, print_json, progress, say
 from spigot.data.formats import FormatError
 from spigot.data.sentence import Sentence
+from spigot.threads import use_threads
 
 
 def analyse(

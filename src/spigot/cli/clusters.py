@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot.cli.console import AsJson, Flag, print_json, print_table, progress, say, use_threads
+from spigot.cli.console import AsJson, Flag, print_json, print_table, progress, say
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.experiments.latent.results import Outcome

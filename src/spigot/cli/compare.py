@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spigot.cli.answers import Enhanced, answers, read_gold, shared
-from spigot.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, use_threads
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table
 from spigot.data.sentence import Sentence
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.evaluation import Comparison

@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
@@ -216,44 +215,6 @@ def is_first_process() -> bool:
         True
     """
     return os.environ.get("RANK", "0") == "0"
-
-
-def cores() -> int:
-    """How many cores this process may use.
-
-    Example:
-        >>> cores() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def use_threads(threads: int | None) -> Iterator[None]:
-    """Let torch use so many threads, and afterwards as many as before.
-
-    Args:
-        threads: How many. By default as many as there are cores, but no more than four: most tensors are too small to
-            be worth dividing further. Processes on one machine divide its cores between them.
-
-    Example:
-        >>> import torch
-        >>> with use_threads(1):
-        ...     torch.get_num_threads()
-        1
-    """
-    import torch
-
-    if threads is None:
-        threads = max(1, min(4, cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it must be at least 1.")
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def torch_device(name: str) -> "torch.device":

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.console import AsJson, Flag, print_json, say, show_table, use_threads
+from spigot.cli.console import AsJson, Flag, print_json, say, show_table
 from spigot.cli.options import options_of
 from spigot.cli.study import conduct, failures, narrowed, status
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.experiments.study.plan import Planner

@@ -5,20 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spigot.cli.answers import Enhanced, check_values, has, parsed, read_gold
-from spigot.cli.console import (
-    AsJson,
-    Device,
-    Flag,
-    FormatName,
-    Precision,
-    Skipped,
-    print_json,
-    progress,
-    torch_device,
-    use_threads,
-)
+from spigot.cli.console import AsJson, Device, Flag, FormatName, Precision, Skipped, print_json, progress, torch_device
 from spigot.cli.raw import check_raw, evaluate_raw, plain_raw, print_raw
 from spigot.cli.score import Scored, Scores, intervals_of, plain_scores, print_scores, score_files
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.data.sentence import Sentence

@@ -11,7 +11,7 @@ import cyclopts
 
 from spigot.bundled import bundled_models, default_model, is_model, name_of, run_folder
 from spigot.cli.answers import Enhanced
-from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device, use_threads
+from spigot.cli.console import Device, Flag, Precision, listed, progress, say, torch_device
 from spigot.cli.graph_files import graph_fields, graph_targets
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
 from spigot.cli.parse_scale import Corpus, parse_folder
@@ -25,6 +25,7 @@ from spigot.data.text.foreign import Foreign
 from spigot.data.text.reading import Reader
 from spigot.data.text.spacing import with_text
 from spigot.forks import in_order
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.annotations import AbstractAnnotation

@@ -10,27 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.answers import Enhanced
-from spigot.cli.console import (
-    Device,
-    Flag,
-    FormatName,
-    Precision,
-    Skipped,
-    listed,
-    progress,
-    say,
-    torch_device,
-    use_threads,
-)
+from spigot.cli.console import Device, Flag, FormatName, Precision, Skipped, listed, progress, say, torch_device
 from spigot.cli.graph_files import graph_fields, graph_targets
 from spigot.cli.output import STREAM, check_names, kept_fields, say_speed
-from spigot.cli.processes import SHARE, Processes, process_count
+from spigot.cli.processes import SHARE, Processes, collecting_new, process_count
 from spigot.data.formats import FORMATS, guess, read, write_several
 from spigot.data.formats.files import Location, require
 from spigot.data.formats.json_lines import with_class
 from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
 from spigot.forks import in_order
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.models.parser import Parser
@@ -145,7 +135,7 @@ def predict(
 
     started = time.monotonic()
     copies = process_count(processes, threads, device, [file])
-    with use_threads(1 if copies > 1 and threads is None else threads):
+    with use_threads(1 if copies > 1 and threads is None else threads), collecting_new():
         number = write_several(progress(found(), "parsing"), targets, style)
     if out == STREAM:
         sys.stdout.flush()

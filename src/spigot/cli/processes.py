@@ -8,9 +8,9 @@ from typing import Annotated, TypeAlias
 
 import cyclopts
 
-from spigot.cli.console import cores
 from spigot.cli.output import STREAM
 from spigot.forks import can_fork
+from spigot.threads import cores
 
 Processes: TypeAlias = Annotated[
     int | None,

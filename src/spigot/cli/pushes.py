@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from spigot.cli.answers import Enhanced, dev_sentences, read_answers
-from spigot.cli.console import (
-    AsJson,
-    Flag,
-    FormatName,
-    Skipped,
-    percent,
-    print_json,
-    print_table,
-    progress,
-    use_threads,
-)
+from spigot.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, progress
 from spigot.data.sentence import Sentence
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.models.accounts import Pushes

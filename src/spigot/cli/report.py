@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spigot.cli.console import AsJson, print_json, say, use_threads
+from spigot.cli.console import AsJson, print_json, say
+from spigot.threads import use_threads
 
 
 def report(

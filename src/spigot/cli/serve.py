@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot.cli.console import Device, Flag, Precision, cores, counted, progress, say, torch_device, use_threads
+from spigot.cli.console import Device, Flag, Precision, counted, progress, say, torch_device
+from spigot.threads import cores, use_threads
 
 if TYPE_CHECKING:
     from spigot.serve import Served

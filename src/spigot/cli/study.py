@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
-from spigot.cli.console import AsJson, Flag, cores, counted, print_json, print_table, progress, say, show_table
+from spigot.cli.console import AsJson, Flag, counted, print_json, print_table, progress, say, show_table
 from spigot.cli.options import options_of
+from spigot.threads import cores
 
 if TYPE_CHECKING:
     from spigot.experiments.cluster import RayTeam

@@ -20,11 +20,11 @@ from spigot.cli.console import (
     say,
     show_table,
     torch_device,
-    use_threads,
 )
 from spigot.cli.diagnose import NAMES, changes_in
 from spigot.cli.memory import keep_freed_memory
 from spigot.cli.options import options_of, plugin_options
+from spigot.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot.config import Config

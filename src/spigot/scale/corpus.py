@@ -18,6 +18,7 @@ from spigot.scale.sources import Kind, Source, find_sources
 from spigot.scale.survey import Span, needs_survey, whole
 from spigot.scale.team import Failure, Team, handed_out
 from spigot.scale.worker import Order, own_plugins
+from spigot.threads import cores
 
 PIECE = 4_000_000
 """Bytes of text that become one shard, unless one says otherwise: some minutes of work for one core."""
@@ -214,8 +215,7 @@ def _team(order: Order, on: str, workers: int | None, model: Path) -> Any:
     if on == "processes":
         from spigot.scale.processes import ProcessTeam
 
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return ProcessTeam(order, workers or max(1, cores // order.threads))
+        return ProcessTeam(order, workers or max(1, cores() // order.threads))
     from spigot.scale.machines import RayTeam, packed_model
 
     return RayTeam(replace(order, packed=packed_model(model)), on, workers)
