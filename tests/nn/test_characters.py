@@ -29,6 +29,21 @@ def test_no_word_is_zero_and_letters_are_learned() -> None:
     assert not cnn.table.grad[[0, 3]].any()
 
 
+def test_gradients_are_the_same_again() -> None:
+    """To the last bit, on several threads as on one: sums of many numbers, added in one order."""
+    cnn, words = CharacterCNN(60, dim=32, filters=8, widths=(2, 3)), torch.randint(1, 60, (3000, 16))
+    threads, found = torch.get_num_threads(), list[torch.Tensor]()
+    try:
+        for most in (4, 4, 4, 1):
+            torch.set_num_threads(most)
+            found += torch.autograd.grad(cnn(words).square().sum(), [cnn.table])
+    finally:
+        torch.set_num_threads(threads)
+    first, *others = found[:3]
+    assert all(torch.equal(first, other) for other in others)
+    torch.testing.assert_close(found[3], first)
+
+
 def test_looking_up_gives_what_sliding_gives() -> None:
     cnn = CharacterCNN(9, dim=3, filters=4, widths=(2, 3, 4))
     words = torch.randint(1, 9, (20, 6)) * (torch.arange(6) < torch.randint(0, 7, (20, 1)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch.nn.functional import embedding, pad
 
 from spigot.nn.whole import Remembered
 
@@ -61,7 +61,7 @@ class CharacterCNN(nn.Module):
         widest = max(self.widths)
         exists = pad(words > 0, (0, widest))
         table = torch.cat((torch.zeros_like(self.table[:1]), self.table[1:]))  # nothing is spelt with zeros
-        letters = table[pad(words, (0, widest))]
+        letters = embedding(pad(words, (0, widest)), table)  # unlike an index, adds gradients in the same order always
         found = []
         for width, layer in zip(self.widths, self.filters, strict=True):
             windows = letters.unfold(1, width, 1).transpose(-1, -2).flatten(-2)  # (words, places, width * dim)
