@@ -95,3 +95,15 @@ def test_refuses_a_damaged_part(table: LemmaTable, part: str, tmp_path: Path) ->
         if part != "cased" or wrong == 7:
             with pytest.raises(ValueError, match="not a whole table"):
                 LemmaTable.load(path, ())
+
+
+def test_numbers_lose_all_commas_where_those_of_the_treebank_do() -> None:
+    forms = ("1,000", "2,500", "3,750", "60", "x,y")
+    lemmas = tuple(form.replace(",", "") if form[0].isdigit() else form for form in forms)
+    table = LemmaTable.learn([Sentence(forms, lemmas, ("CD",) * 5)], ())
+    asked = ("1,000,000", "12,345,678", "1,234.56", "$9,999", "1,2", "x,y", "1234,567")
+    assert [table.lemma(form, "CD", form) for form in asked] == [
+        *("1000000", "12345678", "1234.56", "$9999", "1,2", "x,y", "1234,567")
+    ]
+    kept = LemmaTable.learn([Sentence(forms, forms, ("CD",) * 5)], ())
+    assert [kept.lemma(form, "CD", form) for form in asked] == list(asked)

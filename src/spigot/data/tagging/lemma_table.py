@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple, TypeVar, final
 
 from spigot.data.formats.files import written
@@ -16,6 +19,7 @@ _LONGEST = 6  # letters of an ending that are looked at
 _WORDS = 5  # of an ending, before anything is concluded from it
 _EXAMPLES = 3  # of a change, before it is made to words that were never seen
 _SHARE = 0.2  # of the words with an ending that a change must have
+_GROUPED = re.compile(r"(?<!\d)\d{1,3}(,\d{3})+(?!\d)")
 _NONE = "_"  # in CoNLL-U: a word that has no lemma of its own
 
 _Item = TypeVar("_Item", str, "Change")
@@ -150,6 +154,8 @@ class LemmaTable:
             return guess
         low = form.lower()
         own = form if tag in self.cased else low
+        if tag in self._plain_numbers and _GROUPED.search(form):
+            return own.replace(",", "")
         change = self.words.get(tag, {}).get(low)
         if change is not None and (lemma := change.made(own)):
             return lemma
@@ -161,6 +167,17 @@ class LemmaTable:
                 return lemma
             first = first or lemma
         return first or own
+
+    @cached_property
+    def _plain_numbers(self) -> frozenset[str]:
+        """Tags whose numbers lose the commas between thousands, of which endings tell no more than the last."""
+        changes = {
+            tag: {*some.values(), *chain(*self.endings.get(tag, {}).values())} for tag, some in self.words.items()
+        }
+        dropped = {
+            tag: sum(old.startswith(",") and "," not in new for old, new in some) for tag, some in changes.items()
+        }
+        return frozenset(tag for tag, count in dropped.items() if count >= _EXAMPLES)
 
     def _candidates(self, own: str, low: str, tag: str) -> Iterator[str]:
         if low.startswith(("#", "@")):  # names of their own, whatever they end in

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spigot.data.vocab import Vocab
 
 _COMPOUND = re.compile(r"([^\W\d_]{2,})-[^\W\d_]{2,}")
+_INITIALS = re.compile(r"(?:[a-z]+\.){2,}")
 _SHARE, _LEAST = 0.2, 20  # of compounds among the places where a hyphen could be cut off, and how many there must be
 _APOSTROPHES = "'\u2019`\u00b4\u2018"
 _CLITICS = ("n't", "'s", "'m", "'d", "'re", "'ve", "'ll", "'em", "'")
@@ -46,6 +47,8 @@ class Conventions:
         >>> conventions = Conventions.of(vocab)
         >>> conventions.respell(Sentence(('"', "Do", "n't", '"'), source=Spacing("", ("", "", "", "")))).forms
         ('“', 'Do', 'n’t', '”')
+        >>> Conventions.of(Vocab.of([Sentence(("the", "U.K.", "is"))])).respell(Sentence(("the", "U.K", "."))).forms
+        ('the', 'U.K.', '.')
     """
 
     hyphens: bool = True
@@ -73,6 +76,8 @@ class Conventions:
         for clitic in _CLITICS:
             group = [clitic.replace("'", mark) for mark in _APOSTROPHES]
             spellings |= _unseen(group, usual(group), counts)
+        for word in filter(_INITIALS.fullmatch, counts):  # whose stop was cut off for the end of a sentence
+            spellings |= _unseen([word[:-1]], word, counts)
         opening: dict[str, str] = {}
         for form in _OPEN:
             opening |= _unseen([form], usual(_OPEN[form]), counts)
@@ -106,7 +111,7 @@ class Conventions:
                 opens = follows if apart == follows else not quoted
                 quoted = opens
                 other = self.opening[low] if opens else other
-            told.append(form if other is None else other.upper() if form.isupper() else other)
+            told.append(form if other is None else _written_like(form, other))
         return replace(sentence, forms=tuple(told))
 
     def splitter(self, *, lines: bool = False, tokenised: bool = False) -> Splitter:
@@ -133,6 +138,13 @@ class Conventions:
             ('A', 'well-made', 'film', '.')
         """
         return sentences(source, lines=lines, tokenised=tokenised, hyphens=self.hyphens, cannot=self.cannot)
+
+
+def _written_like(form: str, other: str) -> str:
+    """Another spelling of a word, with its capitals."""
+    if other.startswith(form.lower()):
+        return form + other[len(form) :]
+    return other.upper() if form.isupper() else other
 
 
 def _unseen(group: Iterable[str], usual: str | None, counts: Mapping[str, int]) -> dict[str, str]:
