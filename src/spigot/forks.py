@@ -2,10 +2,12 @@
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -23,6 +25,25 @@ def can_fork() -> bool:
         True
     """
     return sys.platform == "linux"
+
+
+@cache
+def spare_copies() -> None:
+    """Have all copies that anybody makes of this process from now on use one thread of torch.
+
+    Whoever has torch share out work must call this: threads that it keeps for the next time are not copied, and a copy
+    that waited for them would wait for ever.
+
+    Example:
+        >>> import torch
+        >>> spare_copies()
+        >>> list(in_order(lambda _: torch.get_num_threads(), [0], copies=2)) if can_fork() else [1]
+        [1]
+    """
+    import torch
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], copies: int) -> Iterator[Result]:

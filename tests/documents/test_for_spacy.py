@@ -1,6 +1,8 @@
 """The component of spaCy's pipelines: spaCy's words, a system's trees and graphs."""
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from spigot.documents import for_spacy
 from spigot.documents.for_spacy import SpacyComponent
 from spigot.documents.reader import TextParser
+from spigot.forks import can_fork
 from tests.parsing import classifier, parser
 
 spacy: Any = pytest.importorskip("spacy")
@@ -94,3 +97,15 @@ def test_without_a_model_it_is_the_english_one() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("spigot")
     assert [token.dep_ for token in nlp("The poet slept.")] == ["det", "nsubj", "ROOT", "punct"]
+
+
+@pytest.mark.skipif(not can_fork(), reason="processes cannot be copied here")
+def test_several_processes_do_not_wait_for_threads_they_lack() -> None:
+    """A pipeline that has parsed something on two threads is copied without them."""
+    script = (
+        "import spacy, torch; torch.set_num_threads(2); nlp = spacy.blank('en'); nlp.add_pipe('spigot')\n"
+        "nlp('The poet slept. ' * 200)\n"
+        "print([[token.dep_ for token in doc] for doc in nlp.pipe(['It rained.'] * 3, n_process=2)])"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert (said.stdout, said.returncode) == (f"{[['nsubj', 'ROOT', 'punct']] * 3}\n", 0), said.stderr

@@ -17,7 +17,11 @@ from spigot.data.text.foreign import Foreign
 from spigot.documents.document import Doc
 from spigot.encoders import Precision
 from spigot.models.parser import Parser
+from spigot.threads import use_threads
 from spigot.training import checkpoint
+
+_FEW = 200
+"""Words that one thread parses as quickly as several."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -140,7 +144,11 @@ class TextParser:
         """Several texts at once: what they have in sentences goes through the system together."""
         cut = self.parser.conventions.sentences
         sentences = [list(cut(_checked(text), lines=lines, tokenised=tokenised)) for text in texts]
-        found = self.parser.parse_sentences([sentence for some in sentences for sentence in some])
+        whole = [sentence for some in sentences for sentence in some]
+        # A few words are not worth dividing, and threads that spin for each other on a busy machine take far longer.
+        few = sum(map(len, whole)) < _FEW
+        with use_threads(1 if few else torch.get_num_threads()):
+            found = iter(list(self.parser.parse_sentences(whole)))
         annotations, names = self._annotations, self.parser.class_names
         docs = []
         for text, some in zip(texts, sentences, strict=True):

@@ -17,6 +17,7 @@ from spigot.data.text.conventions import Conventions
 from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
 from spigot.encoders import AbstractEncoder
+from spigot.forks import spare_copies
 from spigot.models.system import System
 from spigot.models.wire import Answer
 from spigot.nn.whole import settled
@@ -230,6 +231,7 @@ class Parser:
         """
         if isinstance(sentences, str):
             raise TypeError("parse takes sentences, and this is text; use parse_text.")
+        spare_copies()
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
             with settled():
