@@ -8,7 +8,7 @@ import pytest
 
 from spigot.config import make_config
 from spigot.data.formats import FORMATS
-from spigot.data.formats.conll import parse_conllu
+from spigot.data.formats.conll import parse_conllu, render_conllu
 from spigot.data.formats.files import Block
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.tagging.tagger import Tagger
@@ -90,8 +90,9 @@ def test_what_was_annotated_is_not_written_back_either() -> None:
     assert FORMATS["conllu"].render(given, True)[0].split("\n") == rows
     for whole in (parser("neurboparser", DATA), classifier("bilstm")):
         answer = next(whole.parse([given])).put("graph", None)
-        written = FORMATS["conllu"].render(answer, True)[0].split("\n")
-        assert [row.split("\t")[6:9] for row in written] == [["_"] * 3] * 2
+        *comments, first, second = FORMATS["conllu"].render(answer, True)[0].split("\n")
+        assert [row.split("\t")[6:9] for row in (first, second)] == [["_"] * 3] * 2
+        assert comments == ([f"# label = {answer.label}"] if "label" in whole.gives else [])
 
 
 def test_the_answer_does_not_depend_on_the_company() -> None:
@@ -146,17 +147,37 @@ def test_sentences_are_read_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) 
     assert taken == 6
 
 
-def test_a_tagger_gives_tags_and_lemmas_where_there_are_none() -> None:
+def test_a_tagger_gives_tags_and_lemmas_whatever_there_is() -> None:
     tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA["trees"].train))
     plain = Sentence(("The", "dog", "sees"))
     found = next(tagged.parse([plain]))
     assert found.tags is not None
     assert found.lemmas == ("the", "dog", "see")
-    own = next(tagged.parse([replace(plain, tags=("X", "Y", "Z"), lemmas=("a", "b", "c"))]))
-    assert own.tags == ("X", "Y", "Z")  # shown as they were
-    assert (own.heads, own.graph) == (found.heads, found.graph)  # but the tagger's were read
+    own = next(tagged.parse([replace(plain, tags=("X", "Y", "Z"), lemmas=("a", "b", "c"), upos=("X", "Y", "Z"))]))
+    assert own == found  # what a sentence comes with is neither read nor shown
     ready = replace(plain, tags=found.tags, lemmas=found.lemmas)
     assert next(tagged.parse([ready], tagged=True)) == found
+
+
+def test_features_of_words_are_not_copied_from_the_file() -> None:
+    """Nor empty nodes, nor what else its last column says than white space; coarse tags make no fine ones."""
+    lines = [
+        "# sent_id = one",
+        "1-2\tDogs'll\t_\t_\t_\t_\t_\t_\t_\t_",
+        "1\tDogs\tdoggo\tADV\t_\tNumber=Plur\t2\tdet\t2:det\tEntity=(animal)",
+        "2\t'll\tshall\tADV\t_\tMood=Ind\t0\troot\t0:root\tGap=1|SpaceAfter=No",
+        "2.1\tbark\tbark\tVERB\t_\t_\t_\t_\t0:root\tCopyOf=2",
+    ]
+    given = parse_conllu(Block(lines, opens=True))
+    tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA["trees"].train))
+    found = next(tagged.parse([given]))
+    comment, range_line, *words = render_conllu(replace(found, graph=None))[0].split("\n")
+    assert [comment, range_line] == lines[:2]
+    assert found.tags is not None
+    assert found.lemmas is not None
+    for k, (cells, misc) in enumerate(zip((word.split("\t") for word in words), ("_", "SpaceAfter=No"), strict=True)):
+        assert (cells[2], cells[4]) == (found.lemmas[k], found.tags[k])
+        assert (cells[3], cells[5], cells[8], cells[9]) == ("_", "_", "_", misc)
 
 
 def test_senses_are_not_copied_from_the_gold_graph() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from spigot.annotations import AbstractAnnotation
 from spigot.batches import Annotations, Batch, Encoded, collate, encode
 from spigot.config import Config
+from spigot.data.formats.conll import bare
 from spigot.data.sentence import COLUMNS, Sentence
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.lemmas import Lemmatiser
@@ -217,12 +218,14 @@ class Parser:
     ) -> Iterator[Sentence]:
         """The same sentences in the same order, with the system's trees, graphs and classes: what it `gives`.
 
-        Words, tags, lemmas, the id and what the format keeps for itself are those of the sentences. A tree, graph or
-        class that they come with is not in the answer, whether the system finds one of its own or not. Nor is the tree
-        that a stage reads by the rule `gold`: it needs it, but has not found it.
+        Words, the id and what the format keeps of spaces and comments are those of the sentences. Tags and lemmas are
+        the system's own, or those of the sentences if it has no tagger and reads theirs. Whatever else they come with,
+        a tree, a graph, a class, features of words, is not in the answer, whether the system finds one of its own or
+        not. Nor is the tree that a stage reads by the rule `gold`: it needs it, but has not found it.
 
         Args:
-            sentences: What to parse. Annotation they have is not looked at, but for trees if gold ones are read.
+            sentences: What to parse. Annotation they have is not looked at, but for tags if there is no tagger, and for
+                trees if gold ones are read.
             tokens: Positions in a batch, padding included.
             tagged: Whether the sentences have the tags and lemmas of this system already.
             plain: Whether the words are as people write them, to be read in the spelling of the training data.
@@ -325,13 +328,13 @@ class Parser:
         return list(self._lemmatiser.lemmatise(self.tagger.tag(sentences)))
 
     def written(self, given: Sentence, read: Sentence) -> Sentence:
-        """A sentence as answers have it: with its own words, tags and lemmas, or where it lacks them those found.
+        """A sentence as answers have it: its own words, and the tags and lemmas that the system reads.
 
         Args:
             given: The sentence.
             read: What `read` made of it.
         """
-        return with_tags(given, read, self.lemmas)
+        return with_tags(bare(given, tagged=read.tags is given.tags), read, self.lemmas)
 
     def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
         """Batches of sorted sentences that keep to a number of positions, and of parts."""
@@ -349,29 +352,31 @@ class Parser:
 
 
 def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) -> Sentence:
-    """A sentence with its own words, tags and lemmas, or where it has none of the last two with those that were read.
+    """A sentence with its own words, and the tags and lemmas that were read.
 
     Args:
         given: The sentence.
-        read: The same, with other tags and lemmas, and perhaps in another spelling. A lemma that only repeats that
+        read: The same, perhaps with other tags and lemmas, and in another spelling. A lemma that only repeats that
             spelling is written as the sentence writes the word.
         table: What finds better lemmas than those that were read.
 
     Example:
-        >>> with_tags(Sentence(("Rain",)), Sentence(("Rain",), tags=("NN",))).tags
+        >>> with_tags(Sentence(("Rain",), tags=("VB",)), Sentence(("Rain",), tags=("NN",))).tags
         ('NN',)
         >>> with_tags(Sentence(("Is", "n't")), Sentence(("Is", "n’t"), lemmas=("be", "n’t"))).lemmas
         ('be', "n't")
         >>> with_tags(Sentence(("Me",)), Sentence(("Me",), tags=("PRP",), lemmas=("i",))).lemmas    # as it is written
         ('I',)
     """
-    lemmas = given.lemmas
-    if not lemmas and read.lemmas is not None:
-        lemmas = read.lemmas if table is None else table.lemmas(read)
+    lemmas = read.lemmas
+    if lemmas is given.lemmas:  # none were looked for
+        return given if read.tags is given.tags else given.put_all({"tags": read.tags, "upos": None})
+    if lemmas is not None:
+        lemmas = lemmas if table is None else table.lemmas(read)
         if read.forms != given.forms:
             words = zip(given.forms, read.forms, lemmas, strict=True)
             lemmas = tuple(own.lower() if lemma == said.lower() else lemma for own, said, lemma in words)
         if "i" in lemmas and read.tags is not None:
             tagged = zip(lemmas, read.tags, strict=True)
             lemmas = tuple("I" if (lemma, tag) == ("i", "PRP") else lemma for lemma, tag in tagged)
-    return given.put_all({"tags": given.tags or read.tags, "lemmas": lemmas})
+    return given.put_all({"tags": read.tags, "upos": None, "lemmas": lemmas})

@@ -11,7 +11,7 @@ References:
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from sys import intern
 
@@ -110,6 +110,38 @@ def render_conllu(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
         '# sent_id = s1\n1\tGo\t_\t_\t_\t_\t_\t_\t0:root\t_'
     """
     return _render(sentence, universal=True)
+
+
+def bare(sentence: Sentence, *, tagged: bool = True) -> Sentence:
+    r"""The same sentence, whose source has no annotation of its words either: only comments, ranges and white space.
+
+    Args:
+        sentence: The sentence.
+        tagged: Whether its tags stay, in the column where they stand; others are fine-grained.
+
+    Example:
+        >>> line = "1\tRain\train\tNOUN\tNN\tNumber=Sing\t0\troot\t0:root\tSpaceAfter=No|Entity=(abstract)"
+        >>> print(render_conllu(bare(parse_conllu(Block([line], True))).with_only({}))[0].replace("\t", " "))
+        1 Rain rain NOUN NN _ _ _ _ SpaceAfter=No
+    """
+    source = sentence.source
+    if not isinstance(source, ConllSource):
+        return sentence
+    misc = source.misc and known(tuple(_SPACED.get(cell) or _spaces(cell) for cell in source.misc))
+    others = tuple(other for other in source.others if _RANGE.match(other[1]))
+    fine = source.fine or not tagged
+    return replace(
+        sentence,
+        source=replace(source, fine=fine, features=None, links=None, misc=misc, others=others, graph=None),
+    )
+
+
+_SPACED = {"_": "_", "SpaceAfter=No": "SpaceAfter=No"}
+
+
+def _spaces(cell: str) -> str:
+    """What a cell of the last column says of white space."""
+    return "|".join(part for part in cell.split("|") if part.startswith("Space")) or "_"
 
 
 def _parse(block: Block, *, universal: bool) -> Sentence:
