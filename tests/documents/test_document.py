@@ -16,7 +16,7 @@ import pytest
 import spigot
 from spigot.annotations import Graphs, Trees
 from spigot.config import make_config
-from spigot.data.formats.conll import parse_conllu
+from spigot.data.formats.conll import parse_conllu, render_conllu
 from spigot.data.formats.files import Block
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.text.spacing import Spacing
@@ -70,6 +70,24 @@ def test_conllu_has_every_column() -> None:
         assert getattr(again, field) == getattr(POET, field)
     assert "# text = The poet didn't sleep." in first
     assert "0:root" not in DOC.to_conllu()
+
+
+def test_tables_and_columns_have_classes_by_name() -> None:
+    found = [Sentence(("Great", "!"), heads=(0, 1), label=1), Sentence(("Dull",), heads=(0,), label=7)]
+    doc = Doc.of(found, class_names={0: "negative", 1: "positive"})
+    said = [line for line in doc.to_conllu().split("\n") if line.startswith("#")]
+    assert said == [
+        "# sent_id = 1",
+        "# text = Great !",
+        "# label = positive",
+        "# sent_id = 2",
+        "# text = Dull",
+        "# label = 7",
+    ]
+    again = replace(parse_conllu(Block([*said[:3], "\t".join(("1", "Great", *"______", "_", "_"))])), label=0)
+    assert render_conllu(again)[0].split("\n")[:3] == [*said[:2], "# label = 0"]  # one, and that of the sentence
+    pytest.importorskip("pandas")
+    assert list(doc.to_pandas()["label"]) == ["positive", "positive", "7"]
 
 
 def test_other_formats() -> None:

@@ -80,6 +80,8 @@ def kept_fields(
     wanted = [*(places[style] or ()), *(["graph"] if graph else [])]
     wanted = [name for one in wanted for name in (graphs if one == "graph" and graphs else (one,))]
     kept = [name for name in parser.gives if everything or name in wanted]
+    if kept and style == "conllu" and "label" in parser.gives:
+        kept.append("label")  # as a comment
     if not kept:
         kind = kind_of(wanted[0])
         column = style == "conllu" and "graph" in parser.gives

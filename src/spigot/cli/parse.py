@@ -249,14 +249,14 @@ def _answerer(
 ) -> Callable[[tuple[int, list[Sentence]]], _Answered]:
     """What parses a batch, given with its number, and makes text of it."""
     annotations = _annotations(parser, kept)
-    names = parser.class_names if style == "jsonl" else {}
+    names = parser.class_names if style in ("jsonl", "conllu") else {}
 
     def rendered(sentence: Sentence, out: Path, opens: bool) -> str:
         if style == "text":
             terminal = out == STREAM and sys.stdout.isatty()
             return f"{_drawn(sentence, terminal, annotations, parser.class_names)}\n\n"
-        dressed = with_text(sentence) if style == "conllu" else with_class(sentence, names)
-        text, layout = FORMATS[style].render(dressed, opens)
+        dressed = with_class(sentence, names)
+        text, layout = FORMATS[style].render(with_text(dressed) if style == "conllu" else dressed, opens)
         return text + layout.tail
 
     def answer(task: tuple[int, list[Sentence]]) -> _Answered:

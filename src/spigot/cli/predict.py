@@ -62,13 +62,15 @@ def predict(
     """Parse or classify a file with a trained system and write what it finds.
 
     Text comes in with a sentence on each line and spaces between words: echo "a fine film ." | spigot predict RUN -
-    -o - --format text. What is missing, tags and lemmas, the system finds itself.
+    -o - --format text.
 
     JSON lines get everything: the class, the probability of each class, and the tree or graph inside. SDP gets the
     graph. CoNLL-X and CoNLL-U get the tree in the columns of heads and relations; the latter is left open (_) if
-    the system finds no relations, and so is the enhanced column unless --graph puts the graph there. A labelled file
-    (.tsv) gets the class, a tab and the text. Annotation that FILE has is neither looked at nor kept, but for the trees
-    that a classifier with classifier.structure = gold looks at; tags and lemmas are kept where FILE has them. FILE may
+    the system finds no relations, and so is the enhanced column unless --graph puts the graph there. With a tree, the
+    class is a comment of CoNLL-U. A labelled file (.tsv) gets the class, a tab and the text.
+
+    Annotation that FILE has is neither looked at nor kept: tags and lemmas are the system's own, too, unless it was
+    trained to read those of its files. Trees are looked at by a classifier with classifier.structure = gold. FILE may
     be of any size: only some two thousand sentences are in memory at a time.
 
     Parameters
@@ -120,7 +122,7 @@ def predict(
         for path, shown in graph_targets(parser, kept, graphs, out)
     ]
 
-    words, names = 0, parser.class_names if style == "jsonl" else {}
+    words, names = 0, parser.class_names if style in ("jsonl", "conllu") else {}
 
     def batches() -> Iterator[list[Sentence]]:
         rest = itertools.chain(first, sentences)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 _NONE: Mapping[str, Any] = {}
 COLUMNS = ("lemmas", "tags", "upos")
 """What stands beside each word, and is no analysis of the sentence."""
+CLASS_NAME = "label.class"
+"""Where a sentence has the name of its class on its way into a file; no annotation is called so."""
 _TAKEN = frozenset((*COLUMNS, "forms", "annotations", "id", "source"))
 """What no annotation can be called."""
 _SHORT = ("heads", "relations", "graph", "label", "probabilities")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from spigot.annotations import AbstractAnnotation
 from spigot.data.formats import FORMATS
+from spigot.data.formats.json_lines import with_class
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.data.text.spacing import Spacing, with_text
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     import pandas
     import spacy.tokens  # pyright: ignore[reportMissingImports]
     import spacy.vocab  # pyright: ignore[reportMissingImports]
+
+
+_SHOWN = 60
+"""Characters of a text that its printed form has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +110,17 @@ class DocSentence(Sequence[Token]):
         >>> (sentence,) = Doc.of([Sentence(("Rain", "fell"), heads=(2, 0))])
         >>> sentence.text, sentence.tree, len(sentence), sentence.graph is None
         ('Rain fell', (2, 0), 2, True)
+        >>> sentence
+        DocSentence('Rain fell', 2 tokens)
     """
 
     found: Sentence
     start: int = 0
     annotations: tuple[AbstractAnnotation, ...] | None = field(default=None, repr=False)
     class_names: Mapping[int, str] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return f"DocSentence({_short(self.text)!r}, {len(self)} token{'' if len(self) == 1 else 's'})"
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
@@ -190,6 +200,7 @@ class Doc(Sequence[DocSentence]):
         >>> doc.text, [token.relation for sentence in doc for token in sentence]
         ('Rain fell', ['nsubj', 'root'])
         >>> print(doc.to_conllu().replace("\\t", " "))
+        # sent_id = 1
         # text = Rain fell
         1 Rain _ _ _ _ 2 nsubj _ _
         2 fell _ _ _ _ 0 root _ SpaceAfter=No
@@ -234,8 +245,7 @@ class Doc(Sequence[DocSentence]):
         return iter(self.sentences)
 
     def __repr__(self) -> str:
-        shown = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
-        return f"Doc({shown!r}, {len(self)} sentence{'' if len(self) == 1 else 's'})"
+        return f"Doc({_short(self.text)!r}, {len(self)} sentence{'' if len(self) == 1 else 's'})"
 
     @property
     def tokens(self) -> list[Token]:
@@ -243,7 +253,7 @@ class Doc(Sequence[DocSentence]):
         return [token for sentence in self for token in sentence]
 
     def to_conllu(self, *, graph: bool | str = False) -> str:
-        """As CoNLL-U: tags, lemmas, heads, relations, and the text and its white space.
+        """As CoNLL-U: tags, lemmas, heads, relations, and the text and its white space; a class is a comment.
 
         Args:
             graph: Whether to write the graph to the enhanced column; or the name of one, where a system finds several.
@@ -255,7 +265,11 @@ class Doc(Sequence[DocSentence]):
         if isinstance(graph, str):
             self._require_graphs(graph, "in the enhanced column", "leave it out")
         some = [sentence.found.put("graph", sentence.get(name) if name else None) for sentence in self]
-        return self._written("conllu", [with_text(_spaced(sentence)) for sentence in some])
+        named = [
+            with_class(replace(found, id=found.id or str(number)), sentence.class_names)
+            for number, (found, sentence) in enumerate(zip(some, self, strict=True), 1)
+        ]
+        return self._written("conllu", [with_text(_spaced(sentence)) for sentence in named])
 
     def to_sdp(self, graph: str = "graph") -> str:
         """As SDP: the graphs.
@@ -332,6 +346,10 @@ class Doc(Sequence[DocSentence]):
 
         annotations = self[0].annotations if self else None
         return sentences([(sentence.found, sentence.label) for sentence in self], annotations)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _spaces(sentence: Sentence) -> tuple[str, ...]:

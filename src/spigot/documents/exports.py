@@ -62,11 +62,25 @@ def to_pandas(doc: "Doc") -> Any:
             "tag": token.tag,
             "head": None if sentence.tree is None else sentence.tree[token.index - 1],
             "relation": token.relation,
+            "label": sentence.label,
             "arguments": [(role, argument.index) for role, argument in token.arguments],
         }
         for number, sentence in enumerate(doc, 1)
         for token in sentence
     ]
-    columns = ("sentence", "word", "text", "start", "end", "lemma", "upos", "tag", "head", "relation", "arguments")
+    columns = (
+        "sentence",
+        "word",
+        "text",
+        "start",
+        "end",
+        "lemma",
+        "upos",
+        "tag",
+        "head",
+        "relation",
+        "label",
+        "arguments",
+    )
     whole = dict.fromkeys(("sentence", "word", "start", "end"), "int64")
     return pandas.DataFrame(rows, columns=list(columns)).astype({**whole, "head": "Int64"})  # which may be missing

@@ -30,13 +30,14 @@ from spigot.data.formats.table import (
     numbers,
     rows_of,
 )
-from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.sentence import CLASS_NAME, Arc, Graph, Sentence
 
 _COLUMNS = 10
 # A number of ten digits is that of no word, and one of thousands is none that Python reads.
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _EMPTY = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
+_LABEL = re.compile(r"#\s*label\s*=")
 _SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*?)\s*")
 
 
@@ -330,6 +331,9 @@ def _render(sentence: Sentence, *, universal: bool) -> tuple[str, Layout]:
     comments = source.comments
     if sentence.id != _id(comments) and (universal or comments):
         comments = _renamed(comments, sentence.id)
+    if universal and sentence.label is not None:
+        said = sentence.get(CLASS_NAME) or sentence.label  # by its name, if `with_class` has given it one
+        comments = (*(comment for comment in comments if not _LABEL.match(comment)), f"# label = {said}")
     return "\n".join((*comments, *rows)), source.layout
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 from spigot.data.formats.files import LINE, Block, Layout, Malformed, shown
 from spigot.data.formats.lines import LineSource, line_source
 from spigot.data.formats.table import count, cycle_reason, find_cycle
-from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.data.sentence import CLASS_NAME, Arc, Graph, Sentence
 
 _KEYS = (
     "forms",
@@ -32,7 +32,6 @@ _KEYS = (
     "annotations",
     "id",
 )
-_NAME = "label.class"  # where a sentence has the name of its class on its way into a file; no annotation is called so
 _OWN = frozenset(_KEYS) - {"class"}  # what cannot stand in `annotations`
 _GRAPH_KEYS = ("arcs", "tops", "predicates", "frames")
 
@@ -86,7 +85,7 @@ def with_class(sentence: Sentence, names: Mapping[int, str]) -> Sentence:
         '{"forms": ["Great"], "label": 1, "class": "positive"}'
     """
     name = None if sentence.label is None else names.get(sentence.label)
-    return sentence if name in (None, str(sentence.label)) else sentence.put(_NAME, name)
+    return sentence if name in (None, str(sentence.label)) else sentence.put(CLASS_NAME, name)
 
 
 def _dump(sentence: Sentence) -> str:
@@ -94,7 +93,7 @@ def _dump(sentence: Sentence) -> str:
     record = {
         "forms": sentence.forms,
         "label": sentence.label,
-        "class": sentence.get(_NAME),
+        "class": sentence.get(CLASS_NAME),
         "probabilities": sentence.probabilities,
         "tags": sentence.tags,
         "upos": sentence.upos,
@@ -105,7 +104,7 @@ def _dump(sentence: Sentence) -> str:
         "annotations": {
             name: _other_record(value)
             for name, value in sentence.annotations.items()
-            if name not in _OWN and name != _NAME
+            if name not in _OWN and name != CLASS_NAME
         }
         or None,
         "id": sentence.id or None,
