@@ -6,6 +6,7 @@ import sys
 import warnings
 import zlib
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,17 @@ import pytest
 import spigot
 from spigot import bundled, cli
 from spigot.bundled import DEFAULT, Shadowed, bundled_models, card, is_model, run_folder
+from spigot.cli.parse import parse
 from spigot.data.formats import read
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.documents import TextParser
 from spigot.documents.for_spacy import SpacyComponent
+from spigot.encoders import READING
+from spigot.scale import datasets
+from spigot.scale.corpus import Options
 from spigot.serve.settings import Settings
+from spigot.serve.systems import open_systems
 from spigot.training import checkpoint
 from spigot.training.packing import pack
 
@@ -34,6 +40,13 @@ def test_all_models_together_fit_into_twelve_megabytes() -> None:
     assert {"en", "en-sentiment"} <= bundled_models().keys()
     files = [path for folder in bundled_models().values() for path in folder.iterdir()]
     assert sum(len(zlib.compress(path.read_bytes())) for path in files) < 12e6  # as in the wheel
+
+
+def test_text_is_read_in_one_precision_by_all() -> None:
+    """So that commands, shards, the page and Python have one answer."""
+    asked = (spigot.load, parse, open_systems, datasets.parse)
+    usual = {signature(function).parameters["precision"].default for function in asked}
+    assert {*usual, Settings().precision, Options().precision} == {READING}
 
 
 @pytest.mark.parametrize("name", bundled_models())

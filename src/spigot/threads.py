@@ -1,8 +1,11 @@
-"""How many threads torch may use, and for how long."""
+"""How many threads torch and the kernels may use, and for how long."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+_of_kernels = ContextVar[int]("threads of kernels", default=0)
 
 
 def cores() -> int:
@@ -41,3 +44,37 @@ def use_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def kernel_threads() -> int:
+    """How many threads a kernel may use: as many as torch, unless kernels have them for themselves.
+
+    Example:
+        >>> with use_threads(2):
+        ...     kernel_threads()
+        2
+    """
+    import torch
+
+    return _of_kernels.get() or torch.get_num_threads()
+
+
+@contextmanager
+def kernels_alone() -> Iterator[None]:
+    """Give kernels the threads that torch has, and torch one.
+
+    Where kernels do all that is worth dividing, the threads of torch gain nothing: after each of its small steps they
+    spin for a while in wait of the next, and those of the kernels have to wait for a core.
+
+    Example:
+        >>> import torch
+        >>> with use_threads(2), kernels_alone():
+        ...     kernel_threads(), torch.get_num_threads()
+        (2, 1)
+    """
+    token = _of_kernels.set(kernel_threads())
+    try:
+        with use_threads(1):
+            yield
+    finally:
+        _of_kernels.reset(token)

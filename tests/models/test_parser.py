@@ -3,9 +3,12 @@
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 
+from spigot import native
 from spigot.config import make_config
 from spigot.data.formats import FORMATS
 from spigot.data.formats.conll import parse_conllu, render_conllu
@@ -15,6 +18,7 @@ from spigot.data.tagging.tagger import Tagger
 from spigot.models import parser as module
 from spigot.models.build import fresh
 from spigot.models.parser import Parser
+from spigot.threads import kernel_threads, use_threads
 from tests.parsing import ALL_SYSTEMS, classifier, corpus, curly_parser, of_lengths, parser, semantics, sentences
 
 DATA = corpus()
@@ -159,11 +163,46 @@ def test_a_tagger_gives_tags_and_lemmas_whatever_there_is() -> None:
     assert next(tagged.parse([ready], tagged=True)) == found
 
 
+def test_columns_that_nobody_looks_at_are_not_handed_back() -> None:
+    rain = Sentence(("Rain", "fell"), lemmas=("rain", "fall"), tags=("NN", "VBD"), upos=("NOUN", "VERB"), heads=(2, 0))
+    for tag_dim, lemma_dim in ((0, 0), (4, 0), (0, 4)):
+        encoder = {"hidden": 4, "tag_dim": tag_dim, "lemma_dim": lemma_dim}
+        config = make_config(
+            {"data": {"tags": "columns"}, "stages": {"syntax": {"annotation": "trees", "encoder": encoder}}}
+        )
+        blind = fresh(config, {"trees": [rain]})
+        found = next(blind.parse([rain]))
+        assert found.tags == (rain.tags if tag_dim else None)
+        assert found.lemmas == (rain.lemmas if lemma_dim else None)
+        assert found.upos is None
+        assert blind.misses_tags == bool(tag_dim)
+
+
+def test_kernels_have_all_threads_where_they_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And torch has one, as long as they work: its own would spin in wait of the next step."""
+    whole, seen = parser("spigot", DATA), list[tuple[int, int]]()
+    decide = whole.model.decide
+
+    def watched(*args: Any) -> Any:
+        seen.append((torch.get_num_threads(), kernel_threads()))
+        return decide(*args)
+
+    monkeypatch.setattr(whole.model, "decide", watched)
+    with use_threads(3):
+        for precision in ("float32", "int16"):
+            whole.model.compute_in(precision)
+            for _ in whole.parse(DATA["trees"].dev[:1]):
+                assert (torch.get_num_threads(), kernel_threads()) == (3, 3)
+    assert seen == [(3, 3), (1, 3) if native.available else (3, 3)]
+
+
 def test_features_of_words_are_not_copied_from_the_file() -> None:
     """Nor empty nodes, nor what else its last column says than white space; coarse tags make no fine ones."""
     lines = [
         "# sent_id = one",
-        "1-2\tDogs'll\t_\t_\t_\t_\t_\t_\t_\t_",
+        "# label = 1",
+        "# class = good",
+        "1-2\tDogs'll\t_\t_\t_\t_\t_\t_\t_\tCorrect=No|SpaceAfter=No",
         "1\tDogs\tdoggo\tADV\t_\tNumber=Plur\t2\tdet\t2:det\tEntity=(animal)",
         "2\t'll\tshall\tADV\t_\tMood=Ind\t0\troot\t0:root\tGap=1|SpaceAfter=No",
         "2.1\tbark\tbark\tVERB\t_\t_\t_\t_\t0:root\tCopyOf=2",
@@ -172,7 +211,7 @@ def test_features_of_words_are_not_copied_from_the_file() -> None:
     tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA["trees"].train))
     found = next(tagged.parse([given]))
     comment, range_line, *words = render_conllu(replace(found, graph=None))[0].split("\n")
-    assert [comment, range_line] == lines[:2]
+    assert [comment, range_line] == [lines[0], lines[3].replace("Correct=No|", "")]
     assert found.tags is not None
     assert found.lemmas is not None
     for k, (cells, misc) in enumerate(zip((word.split("\t") for word in words), ("_", "SpaceAfter=No"), strict=True)):

@@ -23,6 +23,7 @@ from spigot import native
 from spigot.algorithms.operators import operator
 from spigot.algorithms.simplex import project_simplex
 from spigot.records import HullResult, PackedSupport
+from spigot.threads import kernel_threads
 
 Argmax = Callable[[Tensor, Tensor], Tensor]
 
@@ -200,7 +201,7 @@ def project_face(
     if native.serves(grad):
         result = torch.zeros_like(grad, dtype=torch.float64, memory_format=torch.contiguous_format)
         gradient = grad.double().contiguous()
-        native.kernels.project_face(gradient, offsets, starts, indices, values, result, torch.get_num_threads())
+        native.kernels.project_face(gradient, offsets, starts, indices, values, result, kernel_threads())
         return result.to(grad.dtype)
     gradient = grad.double().cpu().numpy()
     result = np.zeros_like(gradient)

@@ -22,6 +22,7 @@ from spigot.algorithms.matchings import OPEN, best_matching
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import impossible_error, infinite_error
+from spigot.threads import kernel_threads
 
 TOLERANCE = 1e-12
 """How far a row or a column may be from its sum."""
@@ -39,7 +40,7 @@ def project_matchings(point: Tensor, mask: Tensor, complete: bool) -> Tensor:
     if native.serves(point):
         projected = torch.empty_like(values)
         if projected.numel():
-            threads = torch.get_num_threads()
+            threads = kernel_threads()
             fault = native.kernels.project_matchings(values, exists, complete, projected, threads)
             if fault is not None and fault[0] == native.kernels.FAULT_IMPOSSIBLE:
                 raise impossible_error(fault[1], batch, "complete matching", "parts")

@@ -9,6 +9,7 @@ from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.checks import too_few_error
 from spigot.records import HullResult, PackedSupport
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::project_capped")
@@ -37,7 +38,7 @@ def project_capped(point: Tensor, mask: Tensor, minimum: int, maximum: int) -> T
     if native.serves(point):
         source = flatten(point, 1)
         result = torch.empty_like(source)
-        threads = torch.get_num_threads()
+        threads = kernel_threads()
         fault = native.kernels.project_capped(source, flatten(mask, 1), minimum, maximum, result, threads)
         raise_subset_fault(fault, point, minimum, "points")
         return result.reshape(point.shape)

@@ -14,6 +14,7 @@ from spigot.algorithms.chains import chain_lengths, chain_parts, raise_chain_fau
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_nan
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::chain_argmax")
@@ -23,7 +24,7 @@ def chain_argmax(scores: Tensor, mask: Tensor) -> Tensor:
     flat = flatten(scores, 3)
     if native.serves(scores):
         z = torch.empty_like(flat)
-        fault = native.kernels.chain_argmax(flat, flatten(mask, 3), z, torch.get_num_threads())
+        fault = native.kernels.chain_argmax(flat, flatten(mask, 3), z, kernel_threads())
         raise_chain_fault(fault, scores)
         return z.reshape(scores.shape)
     states, lengths, _ = _ranked(flat, mask, scores, 1)
@@ -52,7 +53,7 @@ def chain_k_best(scores: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tens
     if native.serves(scores):
         states = torch.empty(len(flat), count, n, dtype=torch.int64)
         found = torch.empty(len(flat), dtype=torch.int64)
-        fault = native.kernels.chain_k_best(flat, flatten(mask, 3), states, found, torch.get_num_threads())
+        fault = native.kernels.chain_k_best(flat, flatten(mask, 3), states, found, kernel_threads())
         raise_chain_fault(fault, scores)
     else:
         states, lengths, found = _ranked(flat, mask, scores, count)

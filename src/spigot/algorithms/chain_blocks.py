@@ -10,6 +10,7 @@ from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.simplex import simplex_reference
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::project_chain_blocks")
@@ -25,7 +26,7 @@ def project_chain_blocks(point: Tensor, mask: Tensor) -> Tensor:
     if native.serves(point):
         source = flatten(point, 3)
         result = torch.empty_like(source)
-        fault = native.kernels.project_chain_blocks(source, flatten(mask, 3), result, torch.get_num_threads())
+        fault = native.kernels.project_chain_blocks(source, flatten(mask, 3), result, kernel_threads())
         raise_fault(fault, point, 3, "points")
         return result.reshape(point.shape)
     return blocks_reference(point, chain_parts(mask))
@@ -47,7 +48,7 @@ def pull_chain_blocks(z: Tensor, grad: Tensor, mask: Tensor, eta: float) -> Tens
         source = flatten(z, 3)
         result = torch.empty_like(source)
         fault = native.kernels.pull_chain_blocks(
-            source, flatten(mask, 3), flatten(grad.to(z.dtype), 3), eta, result, torch.get_num_threads()
+            source, flatten(mask, 3), flatten(grad.to(z.dtype), 3), eta, result, kernel_threads()
         )
         raise_fault(fault, z, 3, "points")
         return result.reshape(z.shape)

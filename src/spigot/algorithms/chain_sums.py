@@ -27,6 +27,7 @@ from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot.algorithms.sums import register_checked, register_sums
 from spigot.checks import hopeless_error
+from spigot.threads import kernel_threads
 
 
 def chain_log_partition(scores: Tensor, mask: Tensor) -> Tensor:
@@ -93,7 +94,7 @@ def _chain_sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, 
     log_partition = flat.new_empty(len(flat))
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     fault = native.kernels.chain_sums(
-        flat, flatten(mask, 3), log_partition, mu if marginals else None, torch.get_num_threads()
+        flat, flatten(mask, 3), log_partition, mu if marginals else None, kernel_threads()
     )
     raise_chain_fault(fault, scores)
     return log_partition.reshape(scores.shape[:-3]), mu.reshape(scores.shape) if marginals else mu
@@ -105,7 +106,7 @@ def _chain_hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
     r"""$\nabla^2 \log Z \cdot v$: the derivative of the marginals along a direction."""
     flat = flatten(summable(scores, chain_parts(mask), 3), 3)
     result = torch.empty_like(flat)
-    fault = native.kernels.chain_hessian(flat, flatten(mask, 3), flatten(direction, 3), result, torch.get_num_threads())
+    fault = native.kernels.chain_hessian(flat, flatten(mask, 3), flatten(direction, 3), result, kernel_threads())
     raise_chain_fault(fault, scores)
     return result.reshape(scores.shape)
 
@@ -122,7 +123,7 @@ def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
     batch = tuple(scores.shape[:-3])
     if native.serves(scores):
         z = flat.new_empty(shape)
-        fault = native.kernels.chain_sample(flat, flatten(mask, 3), draws, z, torch.get_num_threads())
+        fault = native.kernels.chain_sample(flat, flatten(mask, 3), draws, z, kernel_threads())
         if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
             refuse_infinite(scores.isposinf() & chain_parts(mask), 3, "scores")
             raise hopeless_error(fault[1], batch, "chain")

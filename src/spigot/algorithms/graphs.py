@@ -17,6 +17,7 @@ from spigot import native
 from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import masked_logsumexp, refuse_nan
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::graph_argmax")
@@ -30,7 +31,7 @@ def graph_argmax(scores: Tensor, mask: Tensor, deterministic: Sequence[int]) -> 
         z = torch.empty_like(flat)
         roles = torch.zeros(scores.shape[-1] - 1, dtype=torch.bool)
         roles[list(deterministic)] = True
-        fault = native.kernels.graph_argmax(flat, flatten(mask, 3), roles, z, torch.get_num_threads())
+        fault = native.kernels.graph_argmax(flat, flatten(mask, 3), roles, z, kernel_threads())
         raise_fault(fault, scores, 3, "scores")
         return z.reshape(scores.shape)
     exists = graph_parts(mask)

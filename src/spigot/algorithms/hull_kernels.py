@@ -14,6 +14,7 @@ from spigot.algorithms.chains import raise_chain_fault
 from spigot.algorithms.kernels import Fault, flatten, raise_tree_fault
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.records import HullResult, PackedSupport
+from spigot.threads import kernel_threads
 
 
 def project_tree_hull(
@@ -70,7 +71,7 @@ def _search(
     projected = torch.empty_like(source)
     gap = source.new_empty(len(source), dtype=torch.float64)
     limits = (TOLERANCE[point.dtype], MAX_ROUNDS, support)
-    fault, *arrays = kernel(source, exists, first, *kind, *limits, projected, gap, torch.get_num_threads())
+    fault, *arrays = kernel(source, exists, first, *kind, *limits, projected, gap, kernel_threads())
     refuse(fault)
     packed = PackedSupport(*(torch.from_numpy(array) for array in arrays))
     return HullResult(projected.reshape(len(source), -1).to(point), gap.to(point), packed)

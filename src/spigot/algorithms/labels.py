@@ -17,6 +17,7 @@ from spigot.algorithms.tree_argmax import tree_argmax
 from spigot.algorithms.tree_draws import sample_trees
 from spigot.algorithms.tree_ranks import k_best_heads
 from spigot.algorithms.words import finite_scores, labelled_arcs
+from spigot.threads import kernel_threads
 
 LABELS_FROM = 1 << 50
 """Where the random numbers for labels begin in the stream of a seed: far beyond those for trees."""
@@ -41,7 +42,7 @@ def _best_labels(flat: Tensor, mask: Tensor, scores: Tensor) -> tuple[Tensor, Te
     if native.serves(flat):
         best = flat.new_empty(flat.shape[:3])
         which = flat.new_empty(flat.shape[:3], dtype=torch.int32)
-        fault = native.kernels.best_labels(flat, mask, best, which, torch.get_num_threads())
+        fault = native.kernels.best_labels(flat, mask, best, which, kernel_threads())
         raise_fault(fault, scores, 3, "scores")
         return best, which
     mask = labelled_arcs(mask)
@@ -72,9 +73,7 @@ def label_sums(scores: Tensor, mask: Tensor, shares: bool) -> tuple[Tensor, Tens
     if native.serves(flat):
         log_sum, arcs = flat.new_empty(flat.shape[:3]), exists.new_empty(flat.shape[:3])
         share = torch.empty_like(flat) if shares else flat.new_empty(0)
-        fault = native.kernels.label_sums(
-            flat, exists, log_sum, share if shares else None, arcs, torch.get_num_threads()
-        )
+        fault = native.kernels.label_sums(flat, exists, log_sum, share if shares else None, arcs, kernel_threads())
         raise_fault(fault, scores, 3, "scores")
     else:
         exists = labelled_arcs(exists)

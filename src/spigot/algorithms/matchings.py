@@ -23,6 +23,7 @@ from spigot.algorithms.kernels import flatten, raise_fault
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_nan
 from spigot.checks import impossible_error
+from spigot.threads import kernel_threads
 
 ABSENT, OPEN, CHOSEN, BARRED = range(4)
 """What may become of a part. A mask says absent or open. The search for the k best also fixes some: a chosen part is in
@@ -146,7 +147,7 @@ def _search(
     if native.serves(scores):
         z, found = torch.empty_like(scores), torch.ones(len(scores), dtype=torch.bool)
         if z.numel():
-            fault = native.kernels.match(scores, parts, complete, z, found, torch.get_num_threads())
+            fault = native.kernels.match(scores, parts, complete, z, found, kernel_threads())
             raise_fault(fault, given, 2, "scores")
         return z, found
     pairs = zip(scores.double().cpu().numpy(), parts.cpu().numpy(), strict=True)

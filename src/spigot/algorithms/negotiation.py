@@ -27,6 +27,7 @@ from spigot import native
 from spigot.algorithms.factor_networks import Network, Seats
 from spigot.algorithms.factor_reference import excess_reference, negotiate_reference
 from spigot.algorithms.factor_tables import Flags, Indices, Reals
+from spigot.threads import kernel_threads
 
 
 class Status(enum.IntEnum):
@@ -194,7 +195,7 @@ def excess(network: Network, graph: Indices, point: Reals) -> tuple[Reals, Indic
         return excess_reference(network.table, graph, point)
     worst, which = np.zeros(len(point)), np.zeros(len(point), np.int64)
     tables = network.table.for_kernels(graph)
-    native.kernels.factor_excess(tables, np.ascontiguousarray(point), worst, which, torch.get_num_threads())
+    native.kernels.factor_excess(tables, np.ascontiguousarray(point), worst, which, kernel_threads())
     return worst, which
 
 
@@ -207,7 +208,7 @@ def _advance(talks: Talks, terms: Terms, iterations: int, judge: int) -> None:
         *(terms.look_every, terms.adapt_every, terms.imbalance),
     )
     if native.available:
-        native.kernels.negotiate(*arguments, torch.get_num_threads())
+        native.kernels.negotiate(*arguments, kernel_threads())
     else:
         negotiate_reference(talks.network, *arguments[1:], talks.graph)
 

@@ -16,6 +16,7 @@ from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.simplex import arc_labels_reference, project_heads, project_simplex
 from spigot.interface.polytopes import steps
 from spigot.precision import exact
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::pull_simplex")
@@ -122,7 +123,7 @@ def _in_kernel(
     known = None if scores is None else flatten(scores, ndim)
     scales = None if scale is None else scale.double().reshape(-1).contiguous()
     inputs = (source, flatten(grad, ndim), flatten(mask, ndim), eta, known, scales)
-    raise_fault(kernel(*inputs, *options, result, torch.get_num_threads()), z, ndim, "points")
+    raise_fault(kernel(*inputs, *options, result, kernel_threads()), z, ndim, "points")
     return result.reshape(z.shape)
 
 

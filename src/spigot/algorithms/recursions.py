@@ -15,6 +15,7 @@ from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot.algorithms.sums import register_checked, register_sums
 from spigot.checks import NoStructureError, hopeless_error, impossible_error
+from spigot.threads import kernel_threads
 
 
 @runtime_checkable
@@ -180,7 +181,7 @@ class Recursion:
             if flat.numel() == 0 or samples == 0:
                 pass
             elif native.serves(scores):
-                fault = self._kernel("sample")(flat, exists, flatten(seeds, 1), z, torch.get_num_threads())
+                fault = self._kernel("sample")(flat, exists, flatten(seeds, 1), z, kernel_threads())
                 if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
                     refuse_infinite(scores.isposinf() & mask, axes, "scores")
                     raise hopeless_error(fault[1], tuple(batch), self._member)
@@ -212,7 +213,7 @@ class Recursion:
         return getattr(native.kernels, f"{self._name}_{verb}")
 
     def _call(self, verb: str, scores: Tensor, *tensors: Tensor | None) -> None:
-        self._raise(self._kernel(verb)(*tensors, torch.get_num_threads()), scores)
+        self._raise(self._kernel(verb)(*tensors, kernel_threads()), scores)
 
     def _raise(self, fault: Fault | None, scores: Tensor) -> None:
         if fault is not None and fault[0] == native.kernels.FAULT_IMPOSSIBLE:

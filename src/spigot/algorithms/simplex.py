@@ -10,6 +10,7 @@ from spigot.algorithms.operators import batched, operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
 from spigot.algorithms.words import labelled_arcs, refuse_headless, tree_arcs
 from spigot.checks import infinite_error
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::project_simplex")
@@ -40,7 +41,7 @@ def project_simplex(point: Tensor, mask: Tensor) -> Tensor:
     if native.serves(point):
         source = flatten(point, 1)
         result = torch.empty_like(source)
-        fault = native.kernels.project_rows(source, flatten(mask, 1), result, torch.get_num_threads())
+        fault = native.kernels.project_rows(source, flatten(mask, 1), result, kernel_threads())
         raise_fault(fault, point, 1, "points")
         return result.reshape(point.shape)
     refuse_nan(point, mask, 1, "points")
@@ -63,7 +64,7 @@ def project_heads(point: Tensor, mask: Tensor) -> Tensor:
     if native.serves(point):
         source = flatten(point, 2)
         result = torch.empty_like(source)
-        fault = native.kernels.project_heads(source, flatten(mask, 2), result, torch.get_num_threads())
+        fault = native.kernels.project_heads(source, flatten(mask, 2), result, kernel_threads())
         raise_fault(fault, point, 2, "points")
         return result.reshape(point.shape)
     mask = tree_arcs(mask)
@@ -92,7 +93,7 @@ def project_labelled_heads(point: Tensor, mask: Tensor) -> Tensor:
     if native.serves(point):
         rows = flatten(flat, 1)
         projected = torch.empty_like(rows)
-        fault = native.kernels.project_rows(rows, flatten(exists, 1), projected, torch.get_num_threads())
+        fault = native.kernels.project_rows(rows, flatten(exists, 1), projected, kernel_threads())
         if fault is not None:  # nothing but infinities is left to be wrong; a row is a word
             raise infinite_error(fault[1] // heads, tuple(point.shape[:-3]))
         projected = projected.reshape(flat.shape)
@@ -121,7 +122,7 @@ def project_arc_labels(point: Tensor, mask: Tensor, sequential: bool) -> Tensor:
     if native.serves(point):
         source = flatten(point, 3)
         result = torch.empty_like(source)
-        fault = native.kernels.project_arc_labels(source, flatten(mask, 3), result, sequential, torch.get_num_threads())
+        fault = native.kernels.project_arc_labels(source, flatten(mask, 3), result, sequential, kernel_threads())
         raise_fault(fault, point, 3, "points")
         return result.reshape(point.shape)
     return arc_labels_reference(point, mask, sequential)

@@ -13,6 +13,7 @@ from spigot.algorithms.capped import raise_subset_fault, refuse_too_few
 from spigot.algorithms.kernels import flatten
 from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::best_subset")
@@ -28,7 +29,7 @@ def best_subset(scores: Tensor, mask: Tensor, minimum: int, maximum: int) -> Ten
     if native.serves(scores):
         flat = flatten(scores, 1)
         chosen = torch.empty_like(flat)
-        threads = torch.get_num_threads()
+        threads = kernel_threads()
         fault = native.kernels.best_subsets(flat, flatten(mask, 1), minimum, maximum, chosen, threads)
         raise_subset_fault(fault, scores, minimum)
         return chosen.reshape(scores.shape)
@@ -71,7 +72,7 @@ def rank_subsets(scores: Tensor, mask: Tensor, ranks: int, minimum: int, maximum
     z = flat.new_zeros(ranks, *flat.shape)
     found = torch.zeros(len(flat), dtype=torch.int64)
     if native.serves(scores):
-        threads = torch.get_num_threads()
+        threads = kernel_threads()
         fault = native.kernels.rank_subsets(flat, exists, minimum, maximum, z, found, threads)
         raise_subset_fault(fault, scores, minimum)
     else:

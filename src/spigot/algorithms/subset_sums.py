@@ -22,6 +22,7 @@ from spigot.algorithms.operators import batched, operator, through_host
 from spigot.algorithms.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 from spigot.algorithms.sums import register_sums
 from spigot.checks import hopeless_error
+from spigot.threads import kernel_threads
 
 
 def subset_log_partition(scores: Tensor, mask: Tensor, minimum: int, maximum: int) -> Tensor:
@@ -43,7 +44,7 @@ def _subset_sums(scores: Tensor, mask: Tensor, minimum: int, maximum: int, margi
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     if native.serves(scores):
         given = mu if marginals else None
-        threads = torch.get_num_threads()
+        threads = kernel_threads()
         fault = native.kernels.subset_sums(flat, exists, minimum, maximum, log_partition, given, threads)
         raise_subset_fault(fault, scores, minimum)
     else:
@@ -62,7 +63,7 @@ def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: in
     flat, exists, along = flatten(scores, 1), flatten(mask, 1), flatten(direction, 1)
     result = torch.empty_like(flat)
     if native.serves(scores):
-        threads = torch.get_num_threads()
+        threads = kernel_threads()
         fault = native.kernels.subset_hessian(flat, exists, along, minimum, maximum, result, threads)
         raise_subset_fault(fault, scores, minimum)
     else:
@@ -89,7 +90,7 @@ def sample_subsets(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, ma
     ours = seeds.reshape(len(flat), draws).T.contiguous()
     if native.serves(scores):
         z = flat.new_empty(draws, *flat.shape)
-        threads = torch.get_num_threads()
+        threads = kernel_threads()
         fault = native.kernels.sample_subsets(flat, exists, ours, minimum, maximum, z, threads)
         if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
             refuse_infinite(scores.isposinf() & mask, 1, "scores")

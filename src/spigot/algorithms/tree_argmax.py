@@ -19,6 +19,7 @@ from spigot.algorithms.words import (
     tree_arcs,
 )
 from spigot.checks import impossible_error
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::tree_argmax")
@@ -36,7 +37,7 @@ def tree_argmax(scores: Tensor, mask: Tensor, projective: bool, single_root: boo
     flat = flatten(scores, 2)
     if native.serves(scores):
         z = torch.empty_like(flat)
-        fault = native.kernels.tree_argmax(flat, flatten(mask, 2), *kind, z, torch.get_num_threads())
+        fault = native.kernels.tree_argmax(flat, flatten(mask, 2), *kind, z, kernel_threads())
         raise_tree_fault(fault, scores, kind)
         return z.reshape(scores.shape)
     arcs = tree_arcs(mask)

@@ -28,6 +28,7 @@ from spigot.algorithms.reduce import masked_logsumexp, summable
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.tree_sums import checked_arcs
 from spigot.algorithms.words import arcs_from_heads, compact_words, reorder, tree_arcs
+from spigot.threads import kernel_threads
 
 
 @operator("spigot::sample_trees")
@@ -51,7 +52,7 @@ def sample_trees(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, 
     flat, flat_seeds = flatten(summable(scores, tree_arcs(mask), 2), 2), flatten(seeds, 1)
     if native.serves(scores):
         z = flat.new_empty(len(flat), samples, n, n)
-        fault = native.kernels.sample_trees(flat, flatten(mask, 2), flat_seeds, *kind, z, torch.get_num_threads())
+        fault = native.kernels.sample_trees(flat, flatten(mask, 2), flat_seeds, *kind, z, kernel_threads())
         raise_tree_fault(fault, scores, kind)
         return z.reshape(shape)
     arcs = tree_arcs(mask)

@@ -18,6 +18,7 @@ from spigot.algorithms.sums import register_checked, register_sums
 from spigot.algorithms.tree_kinds import TreeKind
 from spigot.algorithms.words import compact_words, refuse_headless, reorder, tree_arcs
 from spigot.checks import impossible_error
+from spigot.threads import kernel_threads
 
 
 def tree_log_partition(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
@@ -76,7 +77,7 @@ def _tree_sums(
     log_partition = flat.new_empty(len(flat))
     mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
     fault = native.kernels.tree_sums(
-        flat, exists, projective, single_root, log_partition, mu if marginals else None, torch.get_num_threads()
+        flat, exists, projective, single_root, log_partition, mu if marginals else None, kernel_threads()
     )
     raise_tree_fault(fault, scores, TreeKind(projective, single_root))
     return log_partition.reshape(scores.shape[:-2]), mu.reshape(scores.shape) if marginals else mu
@@ -89,7 +90,7 @@ def _tree_hessian(scores: Tensor, mask: Tensor, direction: Tensor, projective: b
     flat = flatten(summable(scores, tree_arcs(mask), 2), 2)
     result = torch.empty_like(flat)
     fault = native.kernels.tree_hessian(
-        flat, flatten(mask, 2), flatten(direction, 2), projective, single_root, result, torch.get_num_threads()
+        flat, flatten(mask, 2), flatten(direction, 2), projective, single_root, result, kernel_threads()
     )
     raise_tree_fault(fault, scores, TreeKind(projective, single_root))
     return result.reshape(scores.shape)

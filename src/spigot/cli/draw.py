@@ -110,9 +110,10 @@ def draw(
 
 def _parsed(text: str, model: Path, sentence: str | None) -> list[Sentence]:
     """What a model finds in the sentences of a text, of which there must be one, or in one of them."""
+    from spigot.encoders import READING
     from spigot.training import checkpoint
 
-    sentences = list(checkpoint.load(model).parse_text(text))
+    sentences = list(checkpoint.load(model, precision=READING).parse_text(text))
     if not sentences:
         raise ValueError("the text has no words, so there is nothing to draw; give one that has.")
     if sentence is None:

@@ -1,5 +1,6 @@
 """A trained system as a function of text."""
 
+import gc
 import itertools
 import multiprocessing
 import os
@@ -15,13 +16,15 @@ from spigot.annotations import AbstractAnnotation
 from spigot.bundled import default_model, run_folder
 from spigot.data.text.foreign import Foreign
 from spigot.documents.document import Doc
-from spigot.encoders import Precision
+from spigot.encoders import READING, Precision
 from spigot.models.parser import Parser
 from spigot.threads import use_threads
 from spigot.training import checkpoint
 
 _FEW = 200
 """Words that one thread parses as quickly as several."""
+_MANY = 200_000
+"""Characters that are enough for a batch, however few texts they are: more would take memory, and gain nothing."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +72,7 @@ class TextParser:
         texts: Iterable[str],
         *,
         processes: int = 1,
-        batch: int = 64,
+        batch: int = 256,
         lines: bool = False,
         tokenised: bool = False,
     ) -> Iterator[Doc]:
@@ -82,7 +85,7 @@ class TextParser:
             texts: The texts; of any number, since only a few batches are held at a time.
             processes: How many processes parse. Each loads the run for itself. A script that asks for several must do
                 so under `if __name__ == "__main__"`, as for all of Python's processes; a notebook need not.
-            batch: How many texts are parsed together.
+            batch: How many texts are parsed together, at most: fewer if they are long.
             lines: Whether each line is a sentence.
             tokenised: Whether there is a space between all tokens already.
 
@@ -166,14 +169,15 @@ def load(
     run: str | os.PathLike[str] | None = None,
     *,
     device: torch.device | str = "cpu",
-    precision: Precision = "float32",
+    precision: Precision = READING,
 ) -> TextParser:
     """A trained system, ready for text.
 
     Args:
         run: The folder that `spigot train` made, or the name of a model that comes with spigot; English if omitted.
         device: Where it is to compute.
-        precision: Of its states and scores; structures are found in at least single precision.
+        precision: Of its states and scores. As for `spigot parse` these are whole numbers, `int16`, which without
+            kernels or on an accelerator is `float32`. Structures are found in single precision either way.
 
     Example:
         >>> load("nowhere")  # doctest: +ELLIPSIS
@@ -201,12 +205,14 @@ def _checked(text: object, place: str = "") -> str:
 def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
     """The texts, so many at a time. What comes before one that cannot be had, or is none, is given before the error."""
     some: list[str] = []
+    characters = 0
     try:
         for number, text in enumerate(texts, 1):
             some.append(_checked(text, f"number {number}"))
-            if len(some) == size:
+            characters += len(text)
+            if len(some) == size or characters >= _MANY:
                 yield some
-                some = []
+                some, characters = [], 0
     except Exception:
         if some:
             yield some
@@ -226,6 +232,7 @@ def _begin(run: str, device: str, precision: Precision, threads: int) -> None:
     """What a process does first."""
     torch.set_num_threads(threads)
     _mine[:] = [load(run, device=device, precision=precision)]
+    gc.freeze()  # the collector of garbage need not look at a loaded model again and again
 
 
 def _work(texts: list[str], lines: bool, tokenised: bool) -> list[Doc]:

@@ -4,6 +4,7 @@ from spigot.encoders.bilstm import BiLSTMEncoder, BiLSTMSettings
 from spigot.encoders.branch import BranchEncoder, BranchSettings
 from spigot.encoders.encoder import (
     ENCODERS,
+    READING,
     AbstractEncoder,
     AnyEncoder,
     EncoderSettings,
@@ -15,6 +16,7 @@ from spigot.encoders.transformer import TransformerEncoder, TransformerSettings
 
 __all__ = [
     "ENCODERS",
+    "READING",
     "AbstractEncoder",
     "AnyEncoder",
     "BiLSTMEncoder",

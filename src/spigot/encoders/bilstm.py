@@ -77,6 +77,7 @@ class BiLSTMEncoder(AbstractEncoder):
     """
 
     Settings = BiLSTMSettings
+    by_kernels = True
 
     def __init__(self, settings: BiLSTMSettings, vocab: Vocab, vectors: Float[Tensor, "words d"] | None = None) -> None:
         super().__init__(settings, vocab, vectors)
@@ -98,6 +99,8 @@ class BiLSTMEncoder(AbstractEncoder):
             settings.fixed_vectors,
         )
         self._settings = settings
+        read = {"lemmas": settings.lemma_dim and not settings.lemma_from_form, "tags": settings.tag_dim}
+        self.columns = [name for name, is_read in read.items() if is_read]
         self.is_noisy = any((settings.word_dropout, settings.dropout, settings.input_dropout))
         characters = settings.character_dim
         self.spelling = CharacterCNN(LETTERS, _LETTER_DIM, characters // len(_WIDTHS), _WIDTHS) if characters else None

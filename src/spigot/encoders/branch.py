@@ -78,7 +78,9 @@ class BranchEncoder(AbstractEncoder):
     """
 
     Settings = BranchSettings
+    by_kernels = True
     looks_up_words = False  # its trunk does
+    columns = ()
 
     def __init__(
         self,

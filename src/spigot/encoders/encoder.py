@@ -1,7 +1,7 @@
 """What an encoder is: tokens in, states out. A stage has one of its own, or shares one with others."""
 
 import abc
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -18,6 +18,9 @@ from spigot.values import USUAL_KIND, Optimiser, Values
 Precision = Literal["float32", "bfloat16", "int16"]
 """What encoders compute in: `int16` is for reading, and is single precision where anything is learned. Scorers read in
 whole numbers, too; what comes after them is in single precision either way."""
+
+READING: Precision = "int16"
+"""What plain text is read in unless one says otherwise: by commands, pages and in Python, so that all answer alike."""
 
 ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
 """The encoders by the name that a configuration calls them."""
@@ -108,8 +111,14 @@ class AbstractEncoder(nn.Module, abc.ABC):
     is_noisy: bool = True
     """Whether it drops anything when it may; its states are the same with and without noise if not."""
 
+    by_kernels: bool = False
+    """Whether kernels do what is worth dividing of its reading in whole numbers, so that torch needs but one thread."""
+
     looks_up_words: bool = True
     """Whether it tells words by their places in the vocabulary, so that those which are not there are new to it."""
+
+    columns: Collection[str] = ("lemmas", "tags")
+    """What it looks at beside words, by the names that a sentence has for it."""
 
     outputs: int
 

@@ -88,6 +88,7 @@ class TransformerEncoder(AbstractEncoder):
 
     Settings = TransformerSettings
     looks_up_words = False
+    columns = ()
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,7 +24,9 @@ from spigot.models.system import System
 from spigot.models.wire import Answer
 from spigot.nn.whole import settled
 from spigot.stages.evidence import AbstractDecision
+from spigot.stages.pruning import SeenArcs
 from spigot.stages.stage import AbstractStage
+from spigot.threads import kernels_alone
 
 CHUNK = 2048
 """Sentences held at a time: enough to sort by length, few enough that memory stays flat."""
@@ -85,7 +88,15 @@ class Parser:
     @property
     def misses_tags(self) -> bool:
         """Whether it was trained on tags, and has neither a tagger nor a stage to find those of plain text."""
-        return self.tagger is None and len(self.vocab.tags) > len(SPECIAL) and "tags" not in self.finds
+        return self.tagger is None and "tags" in self.columns and "tags" not in self.finds
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """What it looks at beside words, tags for instance, by the names that a sentence has for it."""
+        known = {"lemmas": self.vocab.lemmas, "tags": self.vocab.tags}
+        read = {"tags" for part in self.model.modules() if isinstance(part, SeenArcs)}
+        read.update(*(part.columns for part in self.model.modules() if isinstance(part, AbstractEncoder)))
+        return frozenset(name for name in read if len(known[name]) > len(SPECIAL))
 
     @cached_property
     def finds(self) -> tuple[str, ...]:
@@ -176,8 +187,8 @@ class Parser:
         """The sentences of plain text, with the system's trees, graphs and classes.
 
         The text is cut into sentences and words as the training data are, and read in their spelling; the answers have
-        the words as the text spells them. `spigot serve` gives the same answers, and so does `spigot parse` but for
-        what it decides otherwise in whole numbers (`--precision`).
+        the words as the text spells them. `spigot parse`, `spigot serve` and `spigot.load` give the same answers in the
+        same precision, which is that of whole numbers unless one says otherwise; `training.load` has single precision.
 
         Args:
             text: The text, or its pieces one after another: the lines of a file, say. Of any size: only some two
@@ -219,7 +230,7 @@ class Parser:
         """The same sentences in the same order, with the system's trees, graphs and classes: what it `gives`.
 
         Words, the id and what the format keeps of spaces and comments are those of the sentences. Tags and lemmas are
-        the system's own, or those of the sentences if it has no tagger and reads theirs. Whatever else they come with,
+        the system's own, or those of the sentences if it has no tagger and looks at theirs. Whatever else is there,
         a tree, a graph, a class, features of words, is not in the answer, whether the system finds one of its own or
         not. Nor is the tree that a stage reads by the rule `gold`: it needs it, but has not found it.
 
@@ -237,7 +248,7 @@ class Parser:
         spare_copies()
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
-            with settled():
+            with settled(), kernels_alone() if self.model.reads_by_kernels else nullcontext():
                 parsed = self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
             yield from parsed
 
@@ -334,6 +345,8 @@ class Parser:
             given: The sentence.
             read: What `read` made of it.
         """
+        if self.tagger is None:
+            return bare(given).put_all({name: None for name in COLUMNS if name not in self.columns})
         return with_tags(bare(given, tagged=read.tags is given.tags), read, self.lemmas)
 
     def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:

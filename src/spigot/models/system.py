@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 import spigot
+from spigot import native
 from spigot.annotations import AbstractAnnotation
 from spigot.batches.batch import Batch
 from spigot.config import Config, stage_class
@@ -18,7 +19,7 @@ from spigot.encoders import AbstractEncoder, Precision, make_encoder
 from spigot.interface import AbstractEstimator
 from spigot.models.parts import Part, owner_of, with_tuned
 from spigot.models.wire import Answer, Passed, Wire
-from spigot.nn.whole import ReadsWhole
+from spigot.nn.whole import WHOLE, ReadsWhole
 from spigot.stages.constraints import Constraints, Infeasible
 from spigot.stages.evidence import AbstractDecision, Found
 from spigot.stages.stage import AbstractStage, Evidence, Surroundings
@@ -124,6 +125,16 @@ class System(nn.Module):
             if isinstance(part, AbstractEncoder):
                 return part.precision
         return "float32"
+
+    @property
+    def reads_by_kernels(self) -> bool:
+        """Whether kernels do what is worth dividing of its work when nothing is learned."""
+        encoders = [part for part in self.modules() if isinstance(part, AbstractEncoder)]
+        return (
+            self.device.type == "cpu"
+            and native.available
+            and all(encoder.by_kernels and encoder.precision == WHOLE for encoder in encoders)
+        )
 
     def compute_in(self, precision: Precision) -> None:
         """Have encoders, and what scores their states, compute in another precision.

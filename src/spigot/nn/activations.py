@@ -8,6 +8,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.algorithms.operators import operator
+from spigot.threads import kernel_threads
 
 
 def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
@@ -29,14 +30,14 @@ def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         return _tanh(values)
     if not values.is_contiguous():
         return values.tanh_()
-    native.kernels.tanh_all(values, values, torch.get_num_threads())
+    native.kernels.tanh_all(values, values, kernel_threads())
     return values
 
 
 @operator("spigot::tanh")
 def _tanh(values: Tensor) -> Tensor:
     found = torch.empty_like(values, memory_format=torch.contiguous_format)
-    native.kernels.tanh_all(values.contiguous(), found, torch.get_num_threads())
+    native.kernels.tanh_all(values.contiguous(), found, kernel_threads())
     return found
 
 

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from spigot import native
 from spigot.nn.whole import LARGEST, WholeWeights, whole_product_reference
+from spigot.threads import kernel_threads
 
 WIDEST = (2**31 - 1) // LARGEST**2
 """Units of a side whose products cannot exceed 32 bits together."""
@@ -45,7 +46,7 @@ def best_products(
             best,
             which,
             labels,
-            torch.get_num_threads(),
+            kernel_threads(),
         )
     return best, which
 

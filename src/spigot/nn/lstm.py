@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from spigot import native
 from spigot.algorithms.operators import operator
 from spigot.nn.recurrence import check_range
+from spigot.threads import kernel_threads
 
 
 def kernels_read(inputs: Tensor) -> bool:
@@ -69,7 +70,7 @@ def _recur(
         states.zero_(),
         opened,
         cells,
-        torch.get_num_threads(),
+        kernel_threads(),
     )
     return states, opened, cells
 
@@ -97,7 +98,7 @@ def _recur_back(
         opened,
         cells,
         *gates,
-        torch.get_num_threads(),
+        kernel_threads(),
     )
     return gates
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from spigot import native
 from spigot.algorithms.operators import operator
 from spigot.nn.recurrence import check_range
+from spigot.threads import kernel_threads
 
 
 def pair_tanh(
@@ -64,7 +65,7 @@ def _pair_tanh(first: Tensor, second: Tensor, first_row: Tensor, second_row: Ten
         first_row.contiguous(),
         second_row.contiguous(),
         values,
-        torch.get_num_threads(),
+        kernel_threads(),
     )
     return values
 
@@ -87,7 +88,7 @@ def _pair_tanh_back(
         values,
         first,
         second,
-        torch.get_num_threads(),
+        kernel_threads(),
     )
     return first, second
 

@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from spigot import native
 from spigot.nn.whole import LARGEST, checked, rounded
+from spigot.threads import kernel_threads
 
 
 class LayerWeights(NamedTuple):
@@ -100,7 +101,7 @@ def read_layer(
     check_range("place", place, len(inputs) - 1)
     width = inputs.shape[1] // 2 if halves else inputs.shape[1]
     native.kernels.lstm_layer(
-        inputs.contiguous(), place.contiguous(), lengths.contiguous(), *weights, states, width, torch.get_num_threads()
+        inputs.contiguous(), place.contiguous(), lengths.contiguous(), *weights, states, width, kernel_threads()
     )
     return states
 

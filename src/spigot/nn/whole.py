@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from spigot import native
+from spigot.threads import kernel_threads
 
 _Made = TypeVar("_Made")
 
@@ -176,7 +177,7 @@ def whole_product(inputs: Float[Tensor, "*batch d"], weights: WholeWeights, outp
     results = inputs.new_empty(*inputs.shape[:-1], outputs)
     if results.numel():
         rows = inputs.contiguous().flatten(0, -2) if inputs.ndim > 1 else inputs.contiguous().unsqueeze(0)
-        native.kernels.whole_product(rows, *weights, results.view(-1, outputs), torch.get_num_threads())
+        native.kernels.whole_product(rows, *weights, results.view(-1, outputs), kernel_threads())
     return results
 
 

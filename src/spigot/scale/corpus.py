@@ -76,7 +76,7 @@ class Options:
     lines: bool = False
     tokenised: bool = False
     errors: Errors = "strict"
-    precision: str = "float32"
+    precision: str = "int16"
     piece: int = PIECE
 
 

@@ -29,7 +29,7 @@ def parse(
     threads: int = 1,
     batch: int = 256,
     device: str = "cpu",
-    precision: str = "float32",
+    precision: str = "int16",
 ) -> "ray.data.Dataset":
     """A data set of documents as one of parsed sentences.
 

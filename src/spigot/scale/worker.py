@@ -62,7 +62,7 @@ class Order:
     size: int = 4_000_000
     mark: str = ""
     device: str = "cpu"
-    precision: str = "float32"
+    precision: str = "int16"
     threads: int = 1
     plugins: tuple[str, ...] = ()
     packed: Mapping[str, bytes] | None = field(default=None, repr=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from spigot.bundled import default_model
-from spigot.encoders import Precision
+from spigot.encoders import READING, Precision
 from spigot.serve.query import Limits
 
 _ORIGIN = re.compile(r"\*|https?://[^\s/?#@*]+")
@@ -26,7 +26,7 @@ class Settings:
         token: What clients must send as `Authorization: Bearer ...`; nobody has to if there is none. It is not printed.
         origins: Web pages elsewhere that may ask, as `https://example.org`; `*` is any.
         device: Where to compute, as torch calls it.
-        precision: What words are encoded in: `float32` or `bfloat16`.
+        precision: What words are encoded in: `int16`, `float32` or `bfloat16`.
         threads: How many threads torch may use; as many as it likes by default.
         together: Whether requests that wait together are parsed together.
         local: Whether only requests are answered that name this machine, so that no page elsewhere can reach it through
@@ -45,7 +45,7 @@ class Settings:
     token: str | None = field(default=None, repr=False)
     origins: tuple[str, ...] = ()
     device: str = "cpu"
-    precision: Precision = "float32"
+    precision: Precision = READING
     threads: int | None = None
     together: bool = True
     local: bool | None = None
@@ -103,7 +103,7 @@ class Settings:
             token=given.get("token"),
             origins=tuple(origin.strip() for origin in given.get("origins", "").split(",") if origin.strip()),
             device=given.get("device", "cpu"),
-            precision=cast(Precision, given.get("precision", "float32")),  # which is checked with the rest
+            precision=cast(Precision, given.get("precision", READING)),  # which is checked with the rest
             threads=_whole("threads", given["threads"]) if "threads" in given else None,
             together=_yes("together", given["together"]) if "together" in given else True,
             local=_yes("local", given["local"]) if "local" in given else None,

@@ -11,7 +11,7 @@ import torch
 from spigot.annotations import AbstractAnnotation
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.text.conventions import Conventions
-from spigot.encoders import Precision
+from spigot.encoders import READING, Precision
 from spigot.interface import ESTIMATORS
 from spigot.models import Constraints, Infeasible, Inspection, Parser, Wire, inspect
 from spigot.report.drawings import ABOVE, BELOW
@@ -191,7 +191,7 @@ class Served:
 
 
 def open_systems(
-    runs: Sequence[Path], device: torch.device | str = "cpu", precision: Precision = "float32"
+    runs: Sequence[Path], device: torch.device | str = "cpu", precision: Precision = READING
 ) -> Iterator[Served]:
     """Load runs, each under a name of its own: that of its folder, with more of its path if two are called the same.
 

@@ -16,6 +16,7 @@ from spigot.nn.best_products import WIDEST
 from spigot.nn.biaffine import WholeSides
 from spigot.nn.recurrence import check_range
 from spigot.stages.evidence import AbstractDecision
+from spigot.threads import kernel_threads
 from spigot.types import Parts
 
 MOST_ROLES = 64
@@ -132,7 +133,7 @@ def likely_roles(
             rules.deterministic,
             rules.threshold,
             roles,
-            torch.get_num_threads(),
+            kernel_threads(),
         )
     return roles
 
