@@ -79,13 +79,21 @@ def test_tables_and_columns_have_classes_by_name() -> None:
     assert said == [
         "# sent_id = 1",
         "# text = Great !",
-        "# label = positive",
+        "# label = 1",
+        "# class = positive",
         "# sent_id = 2",
         "# text = Dull",
         "# label = 7",
     ]
-    again = replace(parse_conllu(Block([*said[:3], "\t".join(("1", "Great", *"______", "_", "_"))])), label=0)
-    assert render_conllu(again)[0].split("\n")[:3] == [*said[:2], "# label = 0"]  # one, and that of the sentence
+    row = "\t".join(("1", "Great", *"________"))
+    again = parse_conllu(Block([*said[:4], row]))
+    assert again.label == 1
+    assert render_conllu(again)[0].split("\n") == [*said[:4], row]  # as it came
+    assert render_conllu(replace(again, label=0))[0].split("\n") == [*said[:2], "# label = 0", row]
+    assert render_conllu(again.without_annotation())[0].split("\n") == [*said[:2], row]
+    other = ["# label = of a bottle", row]
+    assert parse_conllu(Block(other)).label is None
+    assert render_conllu(parse_conllu(Block(other)))[0].split("\n") == other
     pytest.importorskip("pandas")
     assert list(doc.to_pandas()["label"]) == ["positive", "positive", "7"]
 

@@ -37,7 +37,8 @@ _COLUMNS = 10
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _EMPTY = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
-_LABEL = re.compile(r"#\s*label\s*=")
+_LABEL = re.compile(r"#\s*label\s*=\s*([0-9]{1,9})\s*")
+_CLASS = re.compile(r"#\s*(?:label|class)\s*=.*")
 _SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*?)\s*")
 
 
@@ -104,7 +105,7 @@ def render_conllx(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
 
 
 def render_conllu(sentence: Sentence, opens: bool = True) -> tuple[str, Layout]:
-    r"""The text of a sentence in CoNLL-U; a graph goes to the enhanced dependencies.
+    r"""The text of a sentence in CoNLL-U; a graph goes to the enhanced dependencies, a class to the comments.
 
     Example:
         >>> render_conllu(Sentence(("Go",), graph=Graph(tops=(1,)), id="s1"))[0]
@@ -129,15 +130,32 @@ def bare(sentence: Sentence, *, tagged: bool = True) -> Sentence:
     if not isinstance(source, ConllSource):
         return sentence
     misc = source.misc and known(tuple(_SPACED.get(cell) or _spaces(cell) for cell in source.misc))
-    others = tuple(other for other in source.others if _RANGE.match(other[1]))
-    fine = source.fine or not tagged
-    return replace(
-        sentence,
-        source=replace(source, fine=fine, features=None, links=None, misc=misc, others=others, graph=None),
+    others = tuple((place, _spaced_range(line)) for place, line in source.others if _RANGE.match(line))
+    blank = replace(
+        source,
+        fine=source.fine or not tagged,
+        features=None,
+        links=None,
+        misc=misc,
+        others=others,
+        graph=None,
+        comments=_unclassed(source.comments),
     )
+    return replace(sentence, source=blank)
 
 
 _SPACED = {"_": "_", "SpaceAfter=No": "SpaceAfter=No"}
+
+
+def _unclassed(comments: tuple[str, ...]) -> tuple[str, ...]:
+    """The comments but for those that tell the class of the sentence."""
+    return tuple(comment for comment in comments if not _CLASS.fullmatch(comment))
+
+
+def _spaced_range(line: str) -> str:
+    """The line of a multiword token with no more than its word and its white space."""
+    places, form, *_, misc = line.split("\t")
+    return "\t".join((places, form, *"_" * (_COLUMNS - 3), _spaces(misc)))
 
 
 def _spaces(cell: str) -> str:
@@ -188,6 +206,7 @@ def _parse(block: Block, *, universal: bool) -> Sentence:
         heads=_heads(heads, offsets),
         relations=known(relations),
         graph=graph,
+        label=_label(comments) if universal else None,
         id=_id(comments),
         source=source,
     )
@@ -295,6 +314,13 @@ def _id(comments: Iterable[str]) -> str:
     return ""
 
 
+def _label(comments: Iterable[str]) -> int | None:
+    for comment in comments:
+        if match := _LABEL.fullmatch(comment):
+            return int(match[1])
+    return None
+
+
 def _render(sentence: Sentence, *, universal: bool) -> tuple[str, Layout]:
     size = len(sentence)
     where = describe(sentence)
@@ -331,9 +357,10 @@ def _render(sentence: Sentence, *, universal: bool) -> tuple[str, Layout]:
     comments = source.comments
     if sentence.id != _id(comments) and (universal or comments):
         comments = _renamed(comments, sentence.id)
-    if universal and sentence.label is not None:
-        said = sentence.get(CLASS_NAME) or sentence.label  # by its name, if `with_class` has given it one
-        comments = (*(comment for comment in comments if not _LABEL.match(comment)), f"# label = {said}")
+    name = sentence.get(CLASS_NAME)  # if `with_class` has given it one
+    if universal and (name is not None or sentence.label != _label(comments)):
+        told = () if sentence.label is None else (f"# label = {sentence.label}",)
+        comments = (*_unclassed(comments), *told, *(() if name is None else (f"# class = {name}",)))
     return "\n".join((*comments, *rows)), source.layout
 
 
