@@ -313,6 +313,36 @@ def test_what_cannot_be_had_is_said_in_a_sentence(
         made(folder)
 
 
+def test_files_that_do_not_belong_together_are_told(folder: Path, tmp_path: Path) -> None:
+    from transformers import ViTConfig, ViTModel
+
+    short, cut, few, eyes = (tmp_path / name for name in ("short", "cut", "few", "eyes"))
+    for copy in (short, cut, few):
+        shutil.copytree(folder, copy)
+    weights = (short / "model.safetensors").read_bytes()
+    (short / "model.safetensors").write_bytes(weights[:1000])
+    config = json.loads((cut / "config.json").read_text())
+    (cut / "config.json").write_text(json.dumps({**config, "vocab_size": 50}))
+    for copy in (short, cut):
+        with pytest.raises(
+            ValueError, match=rf"^encoder.model is {copy}, a folder without a transformer that"
+        ) as caught:
+            made(copy)
+        assert "\n" not in str(caught.value)
+    model: Any = Pretrained.load(str(folder)).model
+    model.resize_token_embeddings(50)
+    model.save_pretrained(few)
+    with pytest.raises(
+        ValueError, match=r"whose tokeniser has subword \d+ where the model has vectors for 50; its files"
+    ):
+        made(few)
+    ViTModel(ViTConfig(**tiny.SIZES)).save_pretrained(eyes)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, eyes)
+    with pytest.raises(ValueError, match=r"eyes, which reads no words; choose a model of text\."):
+        made(eyes)
+
+
 def test_weights_that_are_not_there_are_missed(folder: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
 

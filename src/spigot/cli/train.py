@@ -72,7 +72,7 @@ def train(
     from spigot.training import run
     from spigot.training.checkpoint import SCORES
     from spigot.training.loop import phases
-    from spigot.training.requirements import never_through, unread
+    from spigot.training.requirements import never_through, not_updated, unread
 
     keep_freed_memory()
     if resume is not None:
@@ -92,7 +92,7 @@ def train(
             say(f"The run goes to {folder}")
         steps = run.train(chosen, folder, torch_device(device), precision=precision)
     if is_first_process():
-        for idle in filter(None, (never_through(chosen), unread(chosen))):
+        for idle in filter(None, (never_through(chosen), unread(chosen), not_updated(chosen))):
             say(idle)
     with use_threads(threads):
         watched(_resumable(steps, folder), phases(chosen))

@@ -55,6 +55,11 @@ class EncoderSettings(Values):
         """Whether training changes such an encoder."""
         return True
 
+    @property
+    def learns_beside(self) -> bool:
+        """Whether training changes anything of it beside what an optimiser of its own settings updates."""
+        return self.learns
+
 
 def encoder_settings(table: Any) -> EncoderSettings:
     """The settings of an encoder from a table; a BiLSTM unless it says otherwise.

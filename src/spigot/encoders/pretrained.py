@@ -67,6 +67,14 @@ class Pretrained:
             raise ValueError(
                 f"encoder.model is {name}, whose tokeniser is not a fast one; choose a model that has one."
             )
+        words = _words(model)
+        if words is None:
+            raise ValueError(f"encoder.model is {name}, which reads no words; choose a model of text.")
+        if (most := max(backend.get_vocab(with_added_tokens=False).values(), default=0)) >= words:
+            raise ValueError(
+                f"encoder.model is {name}, whose tokeniser has subword {most} where the model has vectors for {words}; "
+                "its files do not belong together."
+            )
         missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
         if missing:
             raise ValueError(f"encoder.model is {name}, whose weights lack {missing[0]}; it is damaged, or no encoder.")
@@ -160,6 +168,12 @@ class Pretrained:
         return divided
 
 
+def _words(model: Any) -> int | None:
+    """Of how many subwords a model has vectors; `None` if it reads something else."""
+    said = getattr(model.config.get_text_config(), "vocab_size", None)
+    return said if said is None else getattr(model.get_input_embeddings(), "num_embeddings", said)
+
+
 def place(run: Path, name: str) -> Path:
     """Where the files of a model are kept in a run folder.
 
@@ -201,7 +215,7 @@ def _fetched(load: Callable[..., _Found], local: bool) -> _Found:
 def _explained(name: str, local: bool) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, ImportError) as error:
+    except Exception as error:  # what a damaged file raises, nobody has written down
         reason = " ".join(str(error).partition("\n")[0].split()).rstrip(".:")
         if local:
             raise ValueError(

@@ -56,7 +56,12 @@ class TransformerSettings(EncoderSettings):
     @property
     def learns(self) -> bool:
         """Whether training changes it."""
-        return not self.frozen or self.layers == "mixed" or self.lstm > 0
+        return not self.frozen or self.learns_beside
+
+    @property
+    def learns_beside(self) -> bool:
+        """Whether anything learns behind the transformer."""
+        return self.layers == "mixed" or self.lstm > 0
 
 
 @final

@@ -8,6 +8,7 @@ from spigot.corpora.corpus import Corpus
 from spigot.data.sentence import Sentence
 from spigot.models.system import System
 from spigot.stages.stage import AbstractStage
+from spigot.values import Optimiser
 
 
 def nothing_for(stage: str, annotation: type[AbstractAnnotation], data: str, given: int = 0, why: str = "") -> str:
@@ -69,6 +70,23 @@ def unread(config: Config) -> str:
         return ""
     names = ", ".join(f"encoders.{name}" for name in spare)
     return f"No stage reads {names}, and nothing trains it; name {spare[0]!r} as a stage's encoder, or leave it out."
+
+
+def not_updated(config: Config) -> str:
+    """What to tell a user who says how to update a shared encoder of which nothing is updated so; empty if all is well.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> words = {"encoder": {"kind": "transformer", "model": "tiny"}, "optimiser": {"learning_rate": 0.002}}
+        >>> stages = {"syntax": {"annotation": "trees", "encoder": "words"}}
+        >>> not_updated(make_config({"encoders": {"words": words}, "stages": stages}))
+        'encoders.words.optimiser does nothing: all of that encoder is updated by encoders.words.encoder.optimiser.'
+    """
+    for name, shared in config.encoders.items():
+        if shared.optimiser != Optimiser() and not shared.encoder.learns_beside:
+            rest = f"all of that encoder is updated by encoders.{name}.encoder.optimiser"
+            return f"encoders.{name}.optimiser does nothing: {rest if shared.encoder.learns else 'it is frozen'}."
+    return ""
 
 
 def require_sentences(config: Config, corpus: Corpus) -> None:
