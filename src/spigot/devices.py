@@ -23,6 +23,8 @@ def find_device(name: str | torch.device, called: str = "device") -> torch.devic
     if isinstance(name, torch.device):
         return name
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    if not isinstance(name, str):
+        raise TypeError(f"{called} is {name!r}; it must be a name, such as cpu or cuda, or a device of torch.")
     if name == "auto":
         return torch.device(next(kind for kind, found in there.items() if found))
     try:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -325,3 +325,21 @@ def test_what_comes_before_an_error_comes_first(threads: TextParser, processes: 
             error, match=f"gone|number {count + 1} is 'NoneType'|number {count + 1} has half a character"
         ):
             next(docs)
+
+
+def test_there_is_no_graph_to_write_where_none_was_found() -> None:
+    trees = Doc.of([Sentence(("Rain", "fell"), heads=(2, 0))])
+    with pytest.raises(ValueError, match=r"no graphs called .graph. to write in the enhanced column; leave it out"):
+        trees.to_conllu(graph=True)
+
+
+@pytest.mark.parametrize("settings", [{"processes": "2"}, {"batch": None}, {"processes": 0}])
+def test_numbers_of_a_stream_are_numbers(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="both must be numbers, 1 or more"):
+        TextParser(parser()).pipe(["Rain."], **settings)
+
+
+@pytest.mark.parametrize(("wrong", "says"), [({"run": 5}, "run is 5; it"), ({"device": None}, "device is None")])
+def test_what_cannot_be_loaded(wrong: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        spigot.load(**wrong)

@@ -109,3 +109,9 @@ def test_several_processes_do_not_wait_for_threads_they_lack() -> None:
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
     assert (said.stdout, said.returncode) == (f"{[['nsubj', 'ROOT', 'punct']] * 3}\n", 0), said.stderr
+
+
+def test_a_document_needs_a_vocabulary() -> None:
+    """spaCy would take whatever it is given, and end the process."""
+    with pytest.raises(TypeError, match=r"vocab is 'NoneType'; it must be the vocabulary of a pipeline, nlp\.vocab\."):
+        TextParser(parser())("Rain fell.").to_spacy(None)  # pyright: ignore[reportArgumentType] # what is tested

@@ -264,3 +264,24 @@ def test_tags_that_a_system_finds_are_no_input_of_its_stages() -> None:
     assert encoded.gold["tagger"][1:].all()
     _, batch = next(whole.batches([sentence]))
     assert batch.tags.tolist() == [encoded.tokens[2].tolist()]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("Rain.", "this is text; use parse_text"),
+        (b"Rain.", "this is text; use parse_text"),
+        (["Rain."], "one of these is 'str'; use parse_text for text"),
+    ],
+)
+def test_text_is_no_list_of_sentences(given: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        list(SYSTEM.parse(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), [(b"Rain.", "bytes; decode it first"), (["Rain.", 5], "strings, and one of these is 'int'")]
+)
+def test_what_is_no_text(given: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        list(SYSTEM.parse_text(given))

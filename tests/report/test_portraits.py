@@ -1,6 +1,7 @@
 """What notebooks show of structures and estimators."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -83,3 +84,9 @@ def test_an_estimator_of_ones_own_shows_its_own_formula() -> None:
     assert "<mn>2</mn>" in html
     assert repr(Twice()).endswith("Twice(max_norm=None)")
     assert "&lt;locals&gt;" in html
+
+
+@pytest.mark.parametrize("thing", [5, None, "Spigot", spigot.Spigot])
+def test_of_nothing_else(thing: Any) -> None:
+    with pytest.raises(TypeError, match="a portrait is of a structure or an estimator"):
+        portraits.portrait(thing)

@@ -57,6 +57,8 @@ def graph_fields(
         raise ValueError(
             f"{run} finds {listed(names, 'and')}, and here is a place for one graph; name it with --field."
         )
+    if graph and not names:
+        raise ValueError(f"--graph asks for a graph, and {run} finds none; leave it out.")
     return names if has_place else ()
 
 

@@ -259,11 +259,11 @@ class Doc(Sequence[DocSentence]):
             graph: Whether to write the graph to the enhanced column; or the name of one, where a system finds several.
 
         Raises:
-            ValueError: If a graph is named that there is none of.
+            ValueError: If there is none.
         """
         name = "graph" if graph is True else graph
-        if isinstance(graph, str):
-            self._require_graphs(graph, "in the enhanced column", "leave it out")
+        if name:
+            self._require_graphs(name, "in the enhanced column", "leave it out")
         some = [sentence.found.put("graph", sentence.get(name) if name else None) for sentence in self]
         named = [
             with_class(replace(found, id=found.id or str(number)), sentence.class_names)

@@ -88,7 +88,9 @@ class SpacyComponent:
 
 def to_spacy(doc: "Doc", vocab: Any) -> Any:
     """A document of spaCy; see `Doc.to_spacy`."""
-    tokens = needed("spacy.tokens", "to_spacy")
+    tokens, vocabularies = needed("spacy.tokens", "to_spacy"), needed("spacy.vocab", "to_spacy")
+    if not isinstance(vocab, vocabularies.Vocab):  # of which spaCy itself would die
+        raise TypeError(f"vocab is {type(vocab).__name__!r}; it must be the vocabulary of a pipeline, nlp.vocab.")
     _extend()
     words, spaces, places, end = list[str](), list[bool](), list[list[int]](), 0
 
@@ -241,7 +243,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     language = needed("spacy.language", "the component").Language
     made = ["token.tag", "token.pos", "token.lemma", "token.head", "token.dep", "token.is_sent_start"]
-    made += ["doc._.spigot_graph", "doc._.spigot_graphs", "token._.spigot_arguments"]
+    made += ["doc._.spigot_graph", "doc._.spigot_graphs", "token._.spigot_arguments", "span._.spigot_label"]
     factory = language.factory("spigot", default_config={"model": DEFAULT}, assigns=made, func=_component)
     globals()["factory"] = factory
     return factory

@@ -95,8 +95,8 @@ class TextParser:
         """
         if isinstance(texts, str):
             raise TypeError("pipe takes many texts, and this is one; call the system with it, or put it in a list.")
-        if processes < 1 or batch < 1:
-            raise ValueError(f"processes is {processes} and batch is {batch}; both must be 1 or more.")
+        if not isinstance(processes, int) or not isinstance(batch, int) or processes < 1 or batch < 1:
+            raise ValueError(f"processes is {processes!r} and batch is {batch!r}; both must be numbers, 1 or more.")
         if processes == 1:
             return self._stream(texts, batch, lines, tokenised)
         if self.run is None:
@@ -184,6 +184,8 @@ def load(
         Traceback (most recent call last):
         FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
+    if not isinstance(run, str | os.PathLike | None):
+        raise TypeError(f"run is {run!r}; it must be the folder of a run, or the name of a model.")
     folder = default_model() if run is None else run_folder(run)
     return TextParser(checkpoint.load(folder, device, precision=precision), folder)
 

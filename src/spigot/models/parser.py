@@ -243,11 +243,15 @@ class Parser:
             only: The annotations that are wanted, by name; columns of words, such as tags, come with them. Stages that
                 find others are not asked, unless what they find is read on the way. All by default.
         """
-        if isinstance(sentences, str):
+        if isinstance(sentences, str | bytes):
             raise TypeError("parse takes sentences, and this is text; use parse_text.")
         spare_copies()
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
+            for other in chunk:
+                if not isinstance(other, Sentence):
+                    kind = type(other).__name__
+                    raise TypeError(f"parse takes sentences, and one of these is {kind!r}; use parse_text for text.")
             with settled(), kernels_alone() if self.model.reads_by_kernels else nullcontext():
                 parsed = self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
             yield from parsed

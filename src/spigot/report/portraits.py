@@ -44,6 +44,10 @@ def portrait(thing: AbstractStructure | AbstractEstimator) -> str:
         >>> portrait(spigot.Spigot()).count("<svg")
         1
     """
+    if not isinstance(thing, AbstractStructure | AbstractEstimator):
+        raise TypeError(
+            f"a portrait is of a structure or an estimator, spigot.Spigot() for instance, not of {thing!r}."
+        )
     parts = [f"<code>{escape(repr(thing))}</code>"]
     if latex := formula(type(thing)):
         parts.append(_typeset(latex))

@@ -59,7 +59,11 @@ def sentences(
     if isinstance(source, str):
         text = source
         source = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+    elif isinstance(source, bytes | bytearray):
+        raise TypeError("the text is in bytes; decode it first, with text.decode() for instance.")
     for piece in source:
+        if not isinstance(piece, str):
+            raise TypeError(f"the pieces of a text are strings, and one of these is {type(piece).__name__!r}.")
         yield from splitter.feed(piece)
     yield from splitter.close()
 
