@@ -170,3 +170,11 @@ def test_text_for_a_terminal_is_as_wide_and_coloured(monkeypatch):
 def test_errors(files, words, message):
     with pytest.raises(ValueError, match=message):
         run(*(files.get(word, word) for word in words))
+
+
+def test_the_class_of_a_sentence_is_drawn_too(capsys):
+    for kind in ("text", "svg", "tikz"):
+        run("--text", "A wonderful film.", "--model", "en-sentiment", "--to", kind)
+        shown = capsys.readouterr().out
+        assert "positive (9" in shown
+        assert "ADJ" in shown  # universal tags as well

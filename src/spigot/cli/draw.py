@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -15,6 +15,7 @@ from spigot.cli.answers import Enhanced, format_beside, stream_answers
 from spigot.cli.console import AsJson, FormatName, counted, print_json, say
 from spigot.data.sentence import Sentence
 from spigot.report.arcs import Drawing, drawing, svg
+from spigot.report.looks import note
 from spigot.report.page import write
 from spigot.report.terminal import text as in_letters
 from spigot.report.tikz import tikz
@@ -81,7 +82,7 @@ def draw(
             raise ValueError("there is nothing to draw, or too much; give either a file or --text.")
         if trees is not None or gold or before:
             raise ValueError("--trees, --gold and --before go with a file; leave them out, or parse the text first.")
-        drawings = [drawing(one, annotations=_others(one)) for one in _parsed(text, model or default_model(), sentence)]
+        drawings = _parsed(text, model or default_model(), sentence)
         kind = to or ("text" if out is None else _SUFFIXES.get(out.suffix.lower()))
         if (as_json or kind == "svg") and len(drawings) > 1:
             say(f"Drew the first of {len(drawings)} sentences; --sentence 2 draws the second, and so on.")
@@ -108,20 +109,23 @@ def draw(
     _show([drawn], to, out, as_json=as_json)
 
 
-def _parsed(text: str, model: Path, sentence: str | None) -> list[Sentence]:
+def _parsed(text: str, model: Path, sentence: str | None) -> list[Drawing]:
     """What a model finds in the sentences of a text, of which there must be one, or in one of them."""
     from spigot.encoders import READING
     from spigot.training import checkpoint
 
-    sentences = list(checkpoint.load(model, precision=READING).parse_text(text))
+    parser = checkpoint.load(model, precision=READING)
+    sentences = list(parser.parse_text(text))
     if not sentences:
         raise ValueError("the text has no words, so there is nothing to draw; give one that has.")
+    annotations = list(parser.annotations.values())
+    drawings = [drawn_answer(one, annotations, parser.class_names) for one in sentences]
     if sentence is None:
-        return sentences
+        return drawings
     if not sentence.isdecimal() or not 1 <= int(sentence) <= len(sentences):
         has = counted(len(sentences), "sentence")
         raise ValueError(f"sentence is {sentence!r}, and the text has {has}; give a number from 1.")
-    return [sentences[int(sentence) - 1]]
+    return [drawings[int(sentence) - 1]]
 
 
 def _show(drawings: Sequence[Drawing], to: To | None, out: Path | None, *, as_json: bool) -> None:
@@ -231,6 +235,24 @@ def join(sides: Sequence[Sentence]) -> Sentence:
             joined = joined.put(name, side.get(name))
         joined = joined if joined.tags is not None else joined.put("tags", side.tags)
     return joined
+
+
+def drawn_answer(
+    sentence: Sentence, annotations: "Sequence[AbstractAnnotation]", class_names: Mapping[int, str]
+) -> Drawing:
+    """All that a system found in a sentence, its class included.
+
+    Args:
+        sentence: The answer.
+        annotations: What the system finds.
+        class_names: What classes are called, by their numbers.
+
+    Example:
+        >>> from spigot.annotations import Classes, Trees
+        >>> drawn_answer(Sentence(("Great", "!"), heads=(0, 1), label=1), [Trees(), Classes()], {1: "positive"}).note
+        'positive'
+    """
+    return replace(drawing(sentence, annotations=annotations), note=note(sentence, annotations, class_names))
 
 
 def render(drawn: Drawing, to: To, *, terminal: bool = False) -> str:

@@ -274,15 +274,6 @@ def _answerer(
 def _drawn(
     sentence: Sentence, terminal: bool, annotations: "Sequence[AbstractAnnotation]", classes: Mapping[int, str]
 ) -> str:
-    from spigot.cli.draw import render
-    from spigot.report.arcs import drawing
+    from spigot.cli.draw import drawn_answer, render
 
-    lines = [render(drawing(sentence, annotations=annotations), "text", terminal=terminal)]
-    for annotation in annotations:
-        drawn = annotation.drawn(sentence)
-        if drawn is not None and drawn.note:
-            share = f" ({max(sentence.probabilities):.0%})" if sentence.probabilities and annotation.is_usual else ""
-            value = sentence.get(annotation.name)
-            name = classes.get(value, "") if annotation.is_usual else ""
-            lines.append(f"{drawn.note if name in ('', str(value)) else name}{share}")
-    return "\n".join(lines)
+    return render(drawn_answer(sentence, annotations, classes), "text", terminal=terminal)

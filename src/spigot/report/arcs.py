@@ -63,6 +63,11 @@ def svg(drawing: Drawing, *, standalone: bool = False, styled: bool = True) -> s
         drawn, wide, tall = _layer(layer)
         body += f'<g transform="translate(0 {height:.0f})">{drawn}</g>' if height else drawn
         width, height = max(width, wide), height + tall
+    if drawing.note:
+        note = visible(drawing.note)
+        height += _CAPTION
+        body += f'<text class="tag side" x="0" y="{height - _CAPTION / 2:.0f}">{escape(note)}</text>'
+        width = max(width, ems(note) * TAG + 2 * _MARGIN)
     style, legend = STYLE, ""
     if standalone:
         style += own_colours()

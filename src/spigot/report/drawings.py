@@ -71,6 +71,7 @@ class Drawing:
             drawing beneath another where there is nothing.
         beneath: A second drawing of the same words, for arcs that have no place in this one.
         title: What the arcs above are called, where it has to be said since others of their kind are drawn too.
+        note: What is said of the sentence as a whole, under it: its class, for instance.
 
     Raises:
         ValueError: If an arc does not join two of the words, or there are not as many tags as words.
@@ -89,6 +90,7 @@ class Drawing:
     sides: tuple[str, str] = (ABOVE, BELOW)
     beneath: "Drawing | None" = None
     title: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         count = len(self.words)

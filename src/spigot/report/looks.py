@@ -95,6 +95,32 @@ def drawing(
     )
 
 
+def note(
+    sentence: Sentence, annotations: "Sequence[AbstractAnnotation]", class_names: Mapping[int, str] | None = None
+) -> str:
+    """What annotations say of a sentence as a whole: its class, and how sure that is.
+
+    Args:
+        sentence: What was found.
+        annotations: Which of it.
+        class_names: What classes are called, by their numbers.
+
+    Example:
+        >>> from spigot.annotations import Classes
+        >>> note(Sentence(("Great", "!"), label=1, probabilities=(0.02, 0.98)), [Classes()], {1: "positive"})
+        'positive (98%)'
+    """
+    said = []
+    for annotation in annotations:
+        drawn = annotation.drawn(sentence)
+        if drawn is not None and drawn.note:
+            usual, value = annotation.is_usual, sentence.get(annotation.name)
+            share = f" ({max(sentence.probabilities):.0%})" if sentence.probabilities and usual else ""
+            name = (class_names or {}).get(value, "") if usual else ""
+            said.append(f"{drawn.note if name in ('', str(value)) else name}{share}")
+    return ", ".join(said)
+
+
 def sides(sentence: Sentence, annotations: "Sequence[AbstractAnnotation] | None" = None) -> dict[str, str]:
     """On which side of its drawing the arcs of each annotation stand: `above`, `below`, or one with their own name.
 

@@ -98,7 +98,8 @@ def text(drawing: Drawing, *, width: int | None = None, colour: bool = False) ->
         raise ValueError(f"width is {width}; it must be at least 1, or None for as wide as it gets.")
     if not drawing.words:
         return ""
-    return "\n\n".join(piece for layer in _upright(drawing) for piece in _layer(layer, width, colour))
+    drawn = "\n\n".join(piece for layer in _upright(drawing) for piece in _layer(layer, width, colour))
+    return f"{drawn}\n{visible(drawing.note)}" if drawing.note else drawn
 
 
 def _upright(drawing: Drawing) -> Iterator[Drawing]:

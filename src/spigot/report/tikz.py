@@ -146,6 +146,9 @@ def _picture(drawing: Drawing) -> Iterator[str]:
         if number:
             yield r"  \end{scope}"
         floor -= lower + _ROW * len(layer.small)
+    if drawing.note:
+        place = _point(0, floor - 2 * _WORD, scale)
+        yield rf"  \node[tag, anchor=base west] at ({place}) {{{escape(drawing.note)}}};"
     yield r"\end{tikzpicture}"
 
 
