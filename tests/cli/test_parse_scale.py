@@ -10,7 +10,7 @@ import pytest
 
 from spigot import cli
 from spigot.data.formats import read
-from spigot.scale import read_manifest
+from spigot.scale import Counts, Manifest, read_manifest
 from spigot.training import checkpoint
 from tests.processes import Python
 
@@ -83,3 +83,23 @@ def test_a_command_that_is_killed_goes_on(trained: Path, tmp_path: Path) -> None
     parser = checkpoint.load(trained, precision="int16")
     text = "\n\n".join(LINE.format(k) for k in range(20))
     assert [sentence.heads for sentence in found[:40]] == [sentence.heads for sentence in parser.parse_text(text)]
+
+
+@pytest.mark.parametrize(("documents", "ends"), [(0, 1), (3, 0)])
+def test_a_corpus_of_which_nothing_could_be_parsed_is_a_failure(
+    documents: int, ends: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = Counts(documents, words=8, errors=2, lettered=8, new=5)
+    monkeypatch.setattr("spigot.scale.parse_corpus", lambda *_, **__: Manifest({}, True, counts, ()))
+    (tmp_path / "a.txt").write_text("Zork.", encoding="utf-8")
+    words = ["parse", str(tmp_path / "a.txt"), "-o", str(tmp_path / "out"), "--on", "processes"]
+    assert cli.main(words) == ends
+    said = capsys.readouterr().err
+    assert "2 documents could not be parsed" in said
+    assert "62 % of these words are new to this model" in said
+
+
+def test_sentences_that_are_read_as_text_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.conllu").write_text("1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n\n", encoding="utf-8")
+    assert cli.main(["parse", str(tmp_path / "a.conllu"), "-o", str(tmp_path / "a.jsonl")]) == 0
+    assert "a.conllu is read as plain text, though its name stands for conllu" in capsys.readouterr().err

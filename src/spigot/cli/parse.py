@@ -133,6 +133,11 @@ def parse(
     if parser.misses_tags:
         say(f"{run} was trained on the tags of its files, and has no tagger for plain text, so it does without tags.")
 
+    for path in files:
+        with contextlib.suppress(ValueError):
+            if (named := guess(path)) != "text":
+                other = "spigot predict reads files of sentences, and --on processes corpora"
+                say(f"{path} is read as plain text, though its name stands for {named}: {other}.")
     if STREAM in sources and sys.stdin.isatty():
         say("Reading from the keyboard; a full stop or a blank line ends a sentence, and Ctrl-D the text.")
     splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)

@@ -142,7 +142,7 @@ def parse_folder(
         precision: What words are encoded in.
 
     Raises:
-        ValueError: If there is nothing to read, or nowhere to write to.
+        ValueError: If there is nothing to read, or nowhere to write to, or nothing of it could be parsed.
     """
     from spigot.scale import Options, parse_corpus
     from spigot.scale.corpus import PIECE
@@ -194,8 +194,13 @@ def parse_folder(
     speed = f", in {seconds:.1f} s: {words / seconds:,.0f} words/s" if words and len(before) > 1 else ""
     rest = f" ({before[-1]:,} were there already)" if before[-1] else ""
     say(f"{amount}, {counted(counts.words, 'word')}{rest} in {counted(len(manifest.shards), 'shard')}{speed}")
+    if counts.foreign.is_notable:
+        say(str(counts.foreign))
     if counts.errors:
-        say(f"{counted(counts.errors, 'document')} could not be parsed; {out}/errors-*.jsonl say why.")
+        unparsed = f"{counted(counts.errors, 'document')} could not be parsed; {out}/errors-*.jsonl say why."
+        if not counts.documents:
+            raise ValueError(unparsed)
+        say(unparsed)
 
 
 def _name(file: Path) -> str:

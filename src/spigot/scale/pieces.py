@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from spigot.data.text.foreign import Foreign
 from spigot.scale.survey import Span
 
 _PLAIN = {name: getattr(Span("", "text"), name) for name in Span.__dataclass_fields__}
@@ -84,10 +85,12 @@ class Counts:
         words: Their words.
         errors: Documents that could not be parsed.
         seconds: How long the workers took.
+        lettered: Words with a letter in them.
+        new: Those of them that are new to the model.
 
     Example:
         >>> Counts(1, 10, 200) + Counts(2, 5, 100, errors=1)
-        Counts(documents=3, sentences=15, words=300, errors=1, seconds=0.0)
+        Counts(documents=3, sentences=15, words=300, errors=1, seconds=0.0, lettered=0, new=0)
     """
 
     documents: int = 0
@@ -95,6 +98,13 @@ class Counts:
     words: int = 0
     errors: int = 0
     seconds: float = 0.0
+    lettered: int = 0
+    new: int = 0
+
+    @property
+    def foreign(self) -> Foreign:
+        """How much of it is new to the model."""
+        return Foreign(self.lettered, self.new)
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(*(getattr(self, name) + getattr(other, name) for name in Counts.__dataclass_fields__))

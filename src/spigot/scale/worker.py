@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spigot.data.text.conventions import Conventions
+from spigot.data.text.foreign import Foreign
 from spigot.plugins import load_announced, load_plugin
 from spigot.scale.documents import Document, Manner, Placed, documents
 from spigot.scale.pieces import Counts, Piece
@@ -160,14 +161,15 @@ class Worker:
     def _write(self, piece: Piece, bad: Mapping[int, str]) -> Counts:
         order, parser = self.order, self.parser
         errors: list[Bad] = []
-        read, sentences, words = _Read(piece, order.manner, bad, errors), 0, 0
+        read, sentences, words, foreign = _Read(piece, order.manner, bad, errors), 0, 0, Foreign()
         with opened_shard(Path(order.out) / piece.shard(order.look.suffix), order.look, parser) as put:
             for chunk in chunks(read.sentences(parser)):
                 put(self.rendered(chunk, opens=not sentences))
                 sentences += len(chunk)
                 words += sum(len(placed.sentence) for _, placed in chunk)
+                foreign += parser.foreign(placed.sentence for _, placed in chunk)
             write_errors(Path(order.out) / piece.errors, errors)
-        return Counts(read.documents, sentences, words, len(errors))
+        return Counts(read.documents, sentences, words, len(errors), lettered=foreign.words, new=foreign.new)
 
     def rendered(self, chunk: Sequence[Numbered], *, opens: bool = False) -> list[Any]:
         """What is written of some sentences.
