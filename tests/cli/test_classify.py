@@ -318,3 +318,16 @@ def test_a_graph_beside_a_class_survives(tmp_path):
     sentence = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]), label=1)
     write([sentence], tmp_path / "a.jsonl")
     assert run("score", tmp_path / "a.jsonl", tmp_path / "a.jsonl") == 0
+
+
+def test_conllu_from_other_formats_has_names_texts_and_classes_that_can_be_scored(tmp_path, capsys):
+    gold = [Sentence(("A", "fine", "film", "."), label=1), Sentence(("How", "dull"), label=0)] * 300
+    write(gold, tmp_path / "gold.tsv")
+    found = predicted(Path("en-sentiment"), tmp_path / "gold.tsv", tmp_path / "found.conllu")
+    assert [sentence.id for sentence in found] == [str(k) for k in range(1, 601)]  # across batches
+    comments = (tmp_path / "found.conllu").read_text(encoding="utf-8").split("\n")[1:4]
+    assert comments == ["# text = A fine film .", "# label = 1", "# class = positive"]
+    assert run("score", tmp_path / "gold.tsv", tmp_path / "found.conllu", "--json") == 0
+    right = sum(a.label == b.label for a, b in zip(gold, found, strict=True)) / 600
+    scored = json.loads(capsys.readouterr().out)["scores"]["labels"]["accuracy"]
+    assert scored == pytest.approx(right)

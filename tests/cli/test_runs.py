@@ -131,7 +131,7 @@ def test_evaluate_failures(trained, trained_without_syntax, trees, graphs, tmp_p
     assert "is no run folder" in failure(capsys, "evaluate", tmp_path, graphs)
     message = failure(capsys, "evaluate", trained_without_syntax, trees, *FAST)
     assert "finds graphs, and" in message
-    assert message.endswith("has trees only; give a file with graphs, or --graph if they are in its enhanced column.\n")
+    assert message.endswith("only; give a file with graphs, or --graph if they are in its enhanced column.\n")
     empty, bare = tmp_path / "empty.sdp", tmp_path / "bare.conllu"
     empty.write_text("")
     write([Sentence(("Rain", "fell"))], bare)

@@ -67,7 +67,7 @@ def diagnose(
     Parameters
     ----------
     run
-        The folder that spigot train made.
+        The folder that spigot train made, or the name of a model that comes with spigot.
     file
         The sentences to look at; by default those of the run's own development set.
     parser

@@ -36,9 +36,9 @@ def evaluate(
     """Give gold files to a trained system and score what it finds: classes, trees, graphs, whatever a file has.
 
     Classes get accuracy; graphs get labelled and unlabelled precision, recall and F1, with and without tops; trees get
-    attachment scores (UAS), with and without punctuation; all get 95 % confidence intervals by the bootstrap over
-    sentences. Of systems that join graphs it is said for which share of the sentences the relaxation was integral, and
-    the answer is proven to be optimal.
+    attachment scores (UAS, and LAS where relations are found), with and without punctuation; all get 95 % confidence
+    intervals by the bootstrap over sentences. Of systems that join graphs it is said for which share of the sentences
+    the relaxation was integral, and the answer is proven to be optimal.
 
     With --raw the system gets the plain text of CoNLL-U files, and has to find sentences and words as well: precision,
     recall and F1 of tokens, sentences, words, tags, lemmas, UAS, LAS, CLAS and BLEX, as in the CoNLL 2018 shared task.
@@ -46,7 +46,7 @@ def evaluate(
     Parameters
     ----------
     run
-        The folder that spigot train made.
+        The folder that spigot train made, or the name of a model that comes with spigot.
     files
         Gold files: CoNLL-X and CoNLL-U have trees, SDP has graphs, labelled text (.tsv) and sentiment trees (--format
         sst-binary) have classes, JSON lines have any of them.

@@ -1,9 +1,13 @@
 """`spigot models`: what comes with spigot, ready to parse."""
 
 from dataclasses import asdict
+from textwrap import fill
 
 from spigot.bundled import DEFAULT, Card, bundled_models, card
 from spigot.cli.console import AsJson, print_json, print_table
+
+_WIDTH = 100
+"""Columns that lines of a list may take."""
 
 
 def models(name: str = "", /, *, as_json: AsJson = False) -> None:
@@ -31,7 +35,11 @@ def models(name: str = "", /, *, as_json: AsJson = False) -> None:
     print_table("Models that come with spigot", ["", "size", "licence", "first measure", "per cent"], rows)
     for one in cards:
         print(f"{one.name}: {one.about}")
-    print(f"\nspigot models {DEFAULT} says more; spigot parse uses {DEFAULT} unless it is given another.")
+        scores = "; ".join(f"{name} {value:.1f}" for name, value in one.scores.items())
+        for line in (*(f"trained on {data}" for data in one.data), f"scores: {scores}"):
+            print(fill(line, _WIDTH, initial_indent="  - ", subsequent_indent="    "))
+        print()
+    print(f"spigot models {DEFAULT} says more; spigot parse uses {DEFAULT} unless it is given another.")
 
 
 def _best(one: Card) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from spigot.data.formats.files import Location, require
 from spigot.data.formats.json_lines import with_class
 from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
+from spigot.data.text.spacing import spaced, with_text
 from spigot.forks import in_order
 from spigot.threads import use_threads
 
@@ -76,7 +78,7 @@ def predict(
     Parameters
     ----------
     run
-        The folder that spigot train made.
+        The folder that spigot train made, or the name of a model that comes with spigot.
     file
         What to parse; - is standard input.
     out
@@ -131,9 +133,14 @@ def predict(
 
     def found() -> Iterator[Sentence]:
         nonlocal words
+        number = itertools.count(1)
         for batch in in_order(lambda batch: list(parser.parse(batch, only=kept)), batches(), copies):
             words += sum(map(len, batch))
-            yield from (with_class(sentence, names) for sentence in batch)
+            for sentence, place in zip(batch, number, strict=False):  # in this order, which skips no number
+                named = with_class(sentence, names)
+                if style == "conllu" and given != style:  # which wants a name and the text of every sentence
+                    named = with_text(spaced(replace(named, id=named.id or str(place))))
+                yield named
 
     started = time.monotonic()
     copies = process_count(processes, threads, device, [file])

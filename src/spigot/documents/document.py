@@ -10,7 +10,7 @@ from spigot.annotations import AbstractAnnotation
 from spigot.data.formats import FORMATS
 from spigot.data.formats.json_lines import with_class
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.text.spacing import Spacing, with_text
+from spigot.data.text.spacing import Spacing, spaced, spaces_after, with_text
 
 if TYPE_CHECKING:
     # Only who asks for these has them.
@@ -126,7 +126,7 @@ class DocSentence(Sequence[Token]):
     def tokens(self) -> tuple[Token, ...]:
         """Its words."""
         made, place = [], self.start
-        for index, (form, space) in enumerate(zip(self.found.forms, _spaces(self.found), strict=True), 1):
+        for index, (form, space) in enumerate(zip(self.found.forms, spaces_after(self.found), strict=True), 1):
             made.append(Token(self, index, place, place + len(form)))
             place += len(form) + len(space)
         return tuple(made)
@@ -143,7 +143,7 @@ class DocSentence(Sequence[Token]):
     @property
     def text(self) -> str:
         """What stands in the text, from its first word to its last."""
-        pieces = [part for pair in zip(self.found.forms, _spaces(self.found), strict=True) for part in pair]
+        pieces = [part for pair in zip(self.found.forms, spaces_after(self.found), strict=True) for part in pair]
         return "".join(pieces[:-1])
 
     @property
@@ -232,7 +232,7 @@ class Doc(Sequence[DocSentence]):
                 text += " "
             text += sentence.source.before if isinstance(sentence.source, Spacing) else ""
             sentences.append(DocSentence(sentence, len(text), some, class_names or {}))
-            text += "".join(part for pair in zip(sentence.forms, _spaces(sentence), strict=True) for part in pair)
+            text += "".join(part for pair in zip(sentence.forms, spaces_after(sentence), strict=True) for part in pair)
         return cls(text, tuple(sentences))
 
     def __getitem__(self, place: Any) -> Any:
@@ -269,7 +269,7 @@ class Doc(Sequence[DocSentence]):
             with_class(replace(found, id=found.id or str(number)), sentence.class_names)
             for number, (found, sentence) in enumerate(zip(some, self, strict=True), 1)
         ]
-        return self._written("conllu", [with_text(_spaced(sentence)) for sentence in named])
+        return self._written("conllu", [with_text(spaced(sentence)) for sentence in named])
 
     def to_sdp(self, graph: str = "graph") -> str:
         """As SDP: the graphs.
@@ -350,17 +350,6 @@ class Doc(Sequence[DocSentence]):
 
 def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
-def _spaces(sentence: Sentence) -> tuple[str, ...]:
-    """What follows each word: known, or a space between any two."""
-    source = sentence.source
-    return source.after if isinstance(source, Spacing) else (*((" ",) * (len(sentence) - 1)), *([""] * bool(sentence)))
-
-
-def _spaced(sentence: Sentence) -> Sentence:
-    known = isinstance(sentence.source, Spacing)
-    return sentence if known else replace(sentence, source=Spacing("", _spaces(sentence)))
 
 
 def _plain(sentence: DocSentence) -> dict[str, Any]:

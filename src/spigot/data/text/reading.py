@@ -94,7 +94,7 @@ def _prefixes(sources: Sequence[Path | BinaryIO]) -> list[str]:
     ways = [
         [path.stem for path in paths],
         *(["/".join((*path.parts[-k:-1], path.stem)) for path in paths] for k in folders),
-        [path.name for path in paths],  # one name, of several kinds of files
+        *(["/".join(path.parts[-k:]) for path in paths] for k in (1, *folders)),  # one name, of several kinds of files
     ]
     distinct = len(set(paths))
     names = next((names for names in ways if len(set(names)) == distinct), [str(path) for path in paths])

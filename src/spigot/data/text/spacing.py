@@ -65,6 +65,28 @@ def _parts(sentence: Sentence) -> Iterator[str]:
         yield space
 
 
+def spaces_after(sentence: Sentence) -> tuple[str, ...]:
+    """What follows each word: known, or a space between any two.
+
+    Example:
+        >>> spaces_after(Sentence(("Rain", "fell")))
+        (' ', '')
+    """
+    source = sentence.source
+    return source.after if isinstance(source, Spacing) else (*((" ",) * (len(sentence) - 1)), *([""] * bool(sentence)))
+
+
+def spaced(sentence: Sentence) -> Sentence:
+    """A sentence with a `Spacing` as its source: its own, or a space between any two words.
+
+    Example:
+        >>> spaced(Sentence(("Rain", "fell"))).source
+        Spacing(before='', after=(' ', ''))
+    """
+    known = isinstance(sentence.source, Spacing)
+    return sentence if known else replace(sentence, source=Spacing("", spaces_after(sentence)))
+
+
 def with_text(sentence: Sentence) -> Sentence:
     r"""A sentence from plain text, so that CoNLL-U is written with its `# text`, white space and multiword tokens.
 

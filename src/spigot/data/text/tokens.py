@@ -41,13 +41,16 @@ def _any_of(words: frozenset[str]) -> str:
     return "|".join(sorted(words, key=lambda word: (-len(word), word)))
 
 
+# The rest of an address: with brackets that close, and not with one that closes something before it.
+_REST = r"(?:\([^\s()]*+\)|[^\s()])*(?:\([^\s()]*+\)|[\w/=&#])"
+
 # In the order in which they are tried. What looks far ahead begins only where its characters begin, or else a long
 # run of them would be looked through again from each.
 _KINDS = (
-    r"(?<!\w)(?:https?|ftps?|file|mailto|ymsgr):\S*[\w/=&#]",  # addresses
-    r"(?<!\w)www\d?\.\S*[\w/=&#]",
+    rf"(?<!\w)(?:https?|ftps?|file|mailto|ymsgr):{_REST}",  # addresses
+    rf"(?<!\w)www\d?\.{_REST}",
     r"(?<![\w.+%-])[\w.+%-]++@\w[\w-]*+(?:\.\w[\w-]*+)*+",
-    rf"(?<![\w.-])(?:\w[\w-]*+\.)+(?:{_any_of(HOSTS)})(?![\w@])(?:/\S*[\w/=&#])?",
+    rf"(?<![\w.-])(?:\w[\w-]*+\.)+(?:{_any_of(HOSTS)})(?![\w@])(?:/{_REST})?",
     rf"(?<![\w#%&~+.-])[\w#%!&~+-]++(?:\.[\w#%!&~+-]++)*?\.(?:{_any_of(FILES)})(?!\w)",
     r"(?<![\w/.])~?/\w[\w.+~-]*+/\S*[\w/]|(?<!\w)[a-z]:\\\S*[\w\\]",  # paths
     rf"(?<![\w.])\.(?:{_any_of(FILES)})(?!\w)",
@@ -199,7 +202,7 @@ def is_contraction(first: str, second: str) -> bool:
     """
     if _LONE_CLITIC.fullmatch(second):
         return first[-1:].isalnum()
-    return _WHOLE.get(f"{first}{second}".lower()) == len(first)
+    return _WHOLE.get(f"{first}{second}".lower().replace("\u2019", "'")) == len(first)
 
 
 def _word(form: str, cannot: bool) -> list[str]:
