@@ -11,6 +11,7 @@ from spigot.evaluation import (
     tree_counts,
 )
 from spigot.evaluation.analysis import analyse
+from spigot.evaluation.analysis_tables import analysis_tables
 from tests.evaluation.test_analysis import group, quick
 
 
@@ -79,6 +80,8 @@ def test_what_is_not_known_is_left_out():
     assert analysis.labels is None
     assert group(analysis, "different").scores.keys() == {"UAS", "exact trees"}
     assert (analysis.heads.judged, analysis.heads.any.share) == (0, 0.0)
+    (shown,) = [table for table in analysis_tables(analysis, "A", "B") if table.title == "Head changes"]
+    assert [cell.text for cell in shown.rows[0].cells] == ["1", "3", "1", "0", "1", "0"]  # made wrong, one of three
     assert analysis.gained == "heads"
     assert [example.gain for example in analysis.losses] == [-1]
     # Without punctuation the trees are the same.

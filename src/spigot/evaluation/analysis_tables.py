@@ -82,6 +82,12 @@ def _signed(share: float, digits: int = 2) -> str:
 
 
 def _head_kinds(heads: HeadChanges, first: str, second: str) -> Table:
+    if not heads.judged:  # there are no graphs to judge them by
+        counts = {"sentences": heads.sentences, "heads": heads.words, "differ": heads.changed}
+        if heads.wrong_to_right is not None:
+            counts |= {"put right": heads.wrong_to_right, "made wrong": heads.right_to_wrong}
+            counts |= {"from one wrong head to another": heads.wrong_to_wrong}
+        return plain_table("Head changes", ["", *counts], [[second, *(f"{count:,}" for count in counts.values())]])
     rows = []
     for field, name in _KINDS.items():
         kind = getattr(heads, field)
