@@ -4,8 +4,27 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from threading import Lock
 
+
+@dataclass
+class _Alone:
+    """The blocks in which kernels are alone: how many there are now, and the threads that the first of them found."""
+
+    lock: Lock = field(default_factory=Lock)
+    blocks: int = 0
+    usual: int = 1
+
+    def forget(self) -> None:
+        """What a copy of the process does, in which no other thread is left to end a block."""
+        self.lock, self.blocks, self.usual = Lock(), 0, 1
+
+
+_alone = _Alone()
 _of_kernels = ContextVar[int]("threads of kernels", default=0)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_alone.forget)
 
 
 def cores() -> int:
@@ -66,15 +85,29 @@ def kernels_alone() -> Iterator[None]:
     Where kernels do all that is worth dividing, the threads of torch gain nothing: after each of its small steps they
     spin for a while in wait of the next, and those of the kernels have to wait for a core.
 
+    Several threads of Python may be in such blocks at once. One that begins meanwhile finds that torch has one thread,
+    and would take that for how it is meant to be.
+
     Example:
         >>> import torch
         >>> with use_threads(2), kernels_alone():
         ...     kernel_threads(), torch.get_num_threads()
         (2, 1)
     """
-    token = _of_kernels.set(kernel_threads())
+    import torch
+
+    with _alone.lock:
+        found = kernel_threads()
+        if not _alone.blocks:
+            _alone.usual = found
+        usual = found if found > 1 else _alone.usual
+        _alone.blocks += 1
+    token = _of_kernels.set(usual)
+    torch.set_num_threads(1)
     try:
-        with use_threads(1):
-            yield
+        yield
     finally:
         _of_kernels.reset(token)
+        with _alone.lock:
+            _alone.blocks -= 1
+            torch.set_num_threads(1 if _of_kernels.get() else usual)  # it may be a block inside another

@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,8 +150,8 @@ class TextParser:
         sentences = [list(cut(_checked(text), lines=lines, tokenised=tokenised)) for text in texts]
         whole = [sentence for some in sentences for sentence in some]
         # A few words are not worth dividing, and threads that spin for each other on a busy machine take far longer.
-        few = sum(map(len, whole)) < _FEW
-        with use_threads(1 if few else torch.get_num_threads()):
+        few = not self.parser.model.reads_by_kernels and sum(map(len, whole)) < _FEW
+        with use_threads(1) if few else nullcontext():
             found = iter(list(self.parser.parse_sentences(whole)))
         annotations, names = self._annotations, self.parser.class_names
         docs = []
