@@ -6,7 +6,7 @@ from threading import Barrier, Event
 import torch
 
 from spigot.forks import can_fork, in_order, spare_copies
-from spigot.threads import kernel_threads, kernels_alone, use_threads
+from spigot.threads import kernel_threads, kernels_alone, own_threads, use_threads
 
 
 def numbers() -> tuple[int, int]:
@@ -25,8 +25,8 @@ def test_a_block_ends_as_it_began_whatever_happens_in_it() -> None:
             assert numbers() == (3, 3)
 
 
-def test_a_thread_that_begins_in_the_block_of_another_has_as_many() -> None:
-    """Torch tells a new thread how many it may use when it first asks, and meanwhile that is one."""
+def test_a_block_is_of_one_thread_alone() -> None:
+    """Torch tells a new thread how many it may use when it first asks, and that must not be what a block says."""
     began, end = Event(), Event()
 
     def first() -> tuple[int, int]:
@@ -40,15 +40,21 @@ def test_a_thread_that_begins_in_the_block_of_another_has_as_many() -> None:
             inside = numbers()
         return inside, numbers()
 
-    with use_threads(3), ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as other:
+    def single() -> tuple[tuple[int, int], tuple[int, int]]:
+        with own_threads(1):
+            return second()
+
+    with use_threads(3), ThreadPoolExecutor(1) as one:
         earlier = one.submit(first)
         assert began.wait(20)
-        later = other.submit(second)
-        assert later.result(20) == ((1, 3), (3, 3))
+        for ask, wanted in ((numbers, (3, 3)), (second, ((1, 3), (3, 3))), (single, ((1, 1), (1, 1)))):
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(ask).result(20) == wanted
+                assert other.submit(numbers).result(20) == (3, 3)
+        assert numbers() == (3, 3)
         end.set()
         assert earlier.result(20) == (3, 3)
         assert numbers() == (3, 3)
-        assert other.submit(numbers).result(20) == (3, 3)
 
 
 def test_many_at_once_leave_what_they_found() -> None:

@@ -36,8 +36,10 @@ def spare_copies() -> None:
 
     Example:
         >>> import torch
+        >>> from spigot.threads import use_threads
         >>> spare_copies()
-        >>> list(in_order(lambda _: torch.get_num_threads(), [0], copies=2)) if can_fork() else [1]
+        >>> with use_threads(2):
+        ...     list(in_order(lambda _: torch.get_num_threads(), [0], copies=2)) if can_fork() else [1]
         [1]
     """
     import torch

@@ -1,30 +1,14 @@
 """How many threads torch and the kernels may use, and for how long."""
 
+import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from threading import Lock
+from functools import cache
+from pathlib import Path
 
-
-@dataclass
-class _Alone:
-    """The blocks in which kernels are alone: how many there are now, and the threads that the first of them found."""
-
-    lock: Lock = field(default_factory=Lock)
-    blocks: int = 0
-    usual: int = 1
-
-    def forget(self) -> None:
-        """What a copy of the process does, in which no other thread is left to end a block."""
-        self.lock, self.blocks, self.usual = Lock(), 0, 1
-
-
-_alone = _Alone()
 _of_kernels = ContextVar[int]("threads of kernels", default=0)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_alone.forget)
 
 
 def cores() -> int:
@@ -79,35 +63,75 @@ def kernel_threads() -> int:
 
 
 @contextmanager
+def own_threads(threads: int) -> Iterator[None]:
+    """Let torch use so many threads for whoever is in this block: one thread of Python, and no other.
+
+    What `use_threads` says holds for all of them, so that those which begin in such a block keep its number for good.
+    Where the threads of torch cannot be had (they are not those of OpenMP), nothing changes.
+
+    Args:
+        threads: How many.
+
+    Example:
+        >>> import torch
+        >>> with use_threads(2), own_threads(1):
+        ...     torch.get_num_threads() in (1, 2)
+        True
+    """
+    import torch
+
+    before, openmp = torch.get_num_threads(), _openmp()  # in this order: torch sets the number when it is first asked
+    if openmp is None:
+        yield
+        return
+    openmp(threads)
+    products = _products()
+    held = products(threads)
+    try:
+        yield
+    finally:
+        openmp(before)
+        products(held)
+
+
+@contextmanager
 def kernels_alone() -> Iterator[None]:
-    """Give kernels the threads that torch has, and torch one.
+    """Give kernels the threads that torch has here, and torch one.
 
     Where kernels do all that is worth dividing, the threads of torch gain nothing: after each of its small steps they
     spin for a while in wait of the next, and those of the kernels have to wait for a core.
 
-    Several threads of Python may be in such blocks at once. One that begins meanwhile finds that torch has one thread,
-    and would take that for how it is meant to be.
-
     Example:
-        >>> import torch
         >>> with use_threads(2), kernels_alone():
-        ...     kernel_threads(), torch.get_num_threads()
-        (2, 1)
+        ...     kernel_threads()
+        2
     """
-    import torch
-
-    with _alone.lock:
-        found = kernel_threads()
-        if not _alone.blocks:
-            _alone.usual = found
-        usual = found if found > 1 else _alone.usual
-        _alone.blocks += 1
-    token = _of_kernels.set(usual)
-    torch.set_num_threads(1)
+    token = _of_kernels.set(kernel_threads())
     try:
-        yield
+        with own_threads(1):
+            yield
     finally:
         _of_kernels.reset(token)
-        with _alone.lock:
-            _alone.blocks -= 1
-            torch.set_num_threads(1 if _of_kernels.get() else usual)  # it may be a block inside another
+
+
+@cache
+def _openmp() -> Callable[[int], object] | None:
+    """What tells OpenMP, if torch divides its work by that, how many threads the caller may use."""
+    try:
+        found = ctypes.CDLL(None).omp_set_num_threads
+    except (AttributeError, OSError, TypeError):  # elsewhere there is no such name, or no way to ask for one
+        return None
+    found.argtypes, found.restype = [ctypes.c_int], None
+    return found
+
+
+@cache
+def _products() -> Callable[[int], int]:
+    """The same for products of matrices where torch has MKL, whose number is its own; it gives the one before."""
+    import torch
+
+    try:
+        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        return library.MKL_Set_Num_Threads_Local
+    except (AttributeError, OSError):
+        return lambda threads: threads

@@ -89,7 +89,7 @@ def test_a_command_that_is_killed_goes_on(trained: Path, tmp_path: Path) -> None
 def test_a_corpus_of_which_nothing_could_be_parsed_is_a_failure(
     documents: int, ends: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts = Counts(documents, words=8, errors=2, lettered=8, new=5)
+    counts = Counts(documents, documents, words=8, errors=2, lettered=8, new=5)
     monkeypatch.setattr("spigot.scale.parse_corpus", lambda *_, **__: Manifest({}, True, counts, ()))
     (tmp_path / "a.txt").write_text("Zork.", encoding="utf-8")
     words = ["parse", str(tmp_path / "a.txt"), "-o", str(tmp_path / "out"), "--on", "processes"]

@@ -198,7 +198,7 @@ def parse_folder(
         say(str(counts.foreign))
     if counts.errors:
         unparsed = f"{counted(counts.errors, 'document')} could not be parsed; {out}/errors-*.jsonl say why."
-        if not counts.documents:
+        if not counts.sentences:
             raise ValueError(unparsed)
         say(unparsed)
 

@@ -269,7 +269,8 @@ class Doc(Sequence[DocSentence]):
             with_class(replace(found, id=found.id or str(number)), sentence.class_names)
             for number, (found, sentence) in enumerate(zip(some, self, strict=True), 1)
         ]
-        return self._written("conllu", [with_text(spaced(sentence)) for sentence in named])
+        last = len(named) - 1
+        return self._written("conllu", [with_text(spaced(each, ends=k == last)) for k, each in enumerate(named)])
 
     def to_sdp(self, graph: str = "graph") -> str:
         """As SDP: the graphs.

@@ -19,7 +19,7 @@ from spigot.data.text.foreign import Foreign
 from spigot.documents.document import Doc
 from spigot.encoders import READING, Precision
 from spigot.models.parser import Parser
-from spigot.threads import use_threads
+from spigot.threads import own_threads
 from spigot.training import checkpoint
 
 _FEW = 200
@@ -151,7 +151,7 @@ class TextParser:
         whole = [sentence for some in sentences for sentence in some]
         # A few words are not worth dividing, and threads that spin for each other on a busy machine take far longer.
         few = not self.parser.model.reads_by_kernels and sum(map(len, whole)) < _FEW
-        with use_threads(1) if few else nullcontext():
+        with own_threads(1) if few else nullcontext():
             found = iter(list(self.parser.parse_sentences(whole)))
         annotations, names = self._annotations, self.parser.class_names
         docs = []

@@ -171,7 +171,10 @@ class Pretrained:
 def _words(model: Any) -> int | None:
     """Of how many subwords a model has vectors; `None` if it reads something else."""
     said = getattr(model.config.get_text_config(), "vocab_size", None)
-    return said if said is None else getattr(model.get_input_embeddings(), "num_embeddings", said)
+    try:
+        return said if said is None else getattr(model.get_input_embeddings(), "num_embeddings", said)
+    except NotImplementedError:
+        return said
 
 
 def place(run: Path, name: str) -> Path:
@@ -215,6 +218,8 @@ def _fetched(load: Callable[..., _Found], local: bool) -> _Found:
 def _explained(name: str, local: bool) -> Iterator[None]:
     try:
         yield
+    except MemoryError:
+        raise
     except Exception as error:  # what a damaged file raises, nobody has written down
         reason = " ".join(str(error).partition("\n")[0].split()).rstrip(".:")
         if local:

@@ -82,7 +82,7 @@ def _signed(share: float, digits: int = 2) -> str:
 
 
 def _head_kinds(heads: HeadChanges, first: str, second: str) -> Table:
-    if not heads.judged:  # there are no graphs to judge them by
+    if not heads.judged:  # nothing changed, or there are no graphs to judge it by
         counts = {"sentences": heads.sentences, "heads": heads.words, "differ": heads.changed}
         if heads.wrong_to_right is not None:
             counts |= {"put right": heads.wrong_to_right, "made wrong": heads.right_to_wrong}

@@ -121,14 +121,15 @@ def inspect(
             answers[k] = error
     ready = parser.read(sentences, tagged=tagged, plain=plain)
     asked = [k for k in range(len(sentences)) if k not in answers]
-    for places, batch in parser.batches([ready[k] for k in asked]):
-        group, lengths = [asked[k] for k in places], batch.lengths.tolist()
-        answer = parser.model.parse(batch, parser.model.limits([demands[k] for k in group], lengths, batch.size))
-        found = [
-            parser.answered(parser.written(sentences[k], ready[k]), annotations)
-            for k, annotations in zip(group, parser.found(answer, lengths), strict=True)
-        ]
-        answers.update(zip(group, map(Inspection, found, _choices(parser, answer, batch, found, top)), strict=True))
+    with parser.reading():
+        for places, batch in parser.batches([ready[k] for k in asked]):
+            group, lengths = [asked[k] for k in places], batch.lengths.tolist()
+            answer = parser.model.parse(batch, parser.model.limits([demands[k] for k in group], lengths, batch.size))
+            found = [
+                parser.answered(parser.written(sentences[k], ready[k]), annotations)
+                for k, annotations in zip(group, parser.found(answer, lengths), strict=True)
+            ]
+            answers.update(zip(group, map(Inspection, found, _choices(parser, answer, batch, found, top)), strict=True))
     return [answers[k] for k in range(len(sentences))]  # pyright: ignore[reportReturnType] (raised, or asked for)
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -96,7 +96,7 @@ class Parser:
         known = {"lemmas": self.vocab.lemmas, "tags": self.vocab.tags}
         read = {"tags" for part in self.model.modules() if isinstance(part, SeenArcs)}
         read.update(*(part.columns for part in self.model.modules() if isinstance(part, AbstractEncoder)))
-        return frozenset(name for name in read if len(known[name]) > len(SPECIAL))
+        return frozenset(name for name in read if name not in known or len(known[name]) > len(SPECIAL))
 
     @cached_property
     def finds(self) -> tuple[str, ...]:
@@ -245,16 +245,22 @@ class Parser:
         """
         if isinstance(sentences, str | bytes):
             raise TypeError("parse takes sentences, and this is text; use parse_text.")
-        spare_copies()
         sentences = iter(sentences)
         while chunk := list(itertools.islice(sentences, CHUNK)):
             for other in chunk:
                 if not isinstance(other, Sentence):
                     kind = type(other).__name__
                     raise TypeError(f"parse takes sentences, and one of these is {kind!r}; use parse_text for text.")
-            with settled(), kernels_alone() if self.model.reads_by_kernels else nullcontext():
+            with self.reading():
                 parsed = self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
             yield from parsed
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A block in which the system answers and learns nothing: it is as quick there as it can be."""
+        spare_copies()
+        with settled(), kernels_alone() if self.model.reads_by_kernels else nullcontext():
+            yield
 
     def _parse_chunk(
         self, sentences: list[Sentence], ready: list[Sentence], tokens: int, only: Collection[str] | None

@@ -159,7 +159,7 @@ def renderer(look: Look, parser: "Parser") -> Callable[[Placed, Sentence, bool],
             answer = parser.annotations[look.graph].written(answer)
         elif look.style == "conllu":
             answer = answer.put("graph", None)
-        elif look.style == "jsonl":
+        if look.style in ("conllu", "jsonl"):
             answer = with_class(answer, parser.class_names)
         dress = {"jsonl": _with_place, "conllu": _with_comments, "sdp": _with_line}[look.style]
         return FORMATS[look.style].render(dress(placed, answer), opens)[0] + ("\n" if look.style == "jsonl" else "\n\n")

@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})")
 _EMPTY = re.compile(r"(0|[1-9][0-9]{0,8})\.([1-9][0-9]{0,8})")
 _LABEL = re.compile(r"#\s*label\s*=\s*([0-9]{1,9})\s*")
-_CLASS = re.compile(r"#\s*(?:label|class)\s*=.*")
+_CLASS = re.compile(r"#\s*class\s*=.*")
 _SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.*?)\s*")
 
 
@@ -148,8 +148,11 @@ _SPACED = {"_": "_", "SpaceAfter=No": "SpaceAfter=No"}
 
 
 def _unclassed(comments: tuple[str, ...]) -> tuple[str, ...]:
-    """The comments but for those that tell the class of the sentence."""
-    return tuple(comment for comment in comments if not _CLASS.fullmatch(comment))
+    """The comments but for those that tell the class of the sentence: its number, and its name right after that."""
+    told = [bool(_LABEL.fullmatch(comment)) for comment in comments]
+    named = [is_label and bool(_CLASS.fullmatch(after)) for is_label, after in zip(told, comments[1:], strict=False)]
+    kept = zip(comments, told, (False, *named), strict=bool(comments))
+    return tuple(comment for comment, is_label, is_name in kept if not (is_label or is_name))
 
 
 def _spaced_range(line: str) -> str:

@@ -76,15 +76,20 @@ def spaces_after(sentence: Sentence) -> tuple[str, ...]:
     return source.after if isinstance(source, Spacing) else (*((" ",) * (len(sentence) - 1)), *([""] * bool(sentence)))
 
 
-def spaced(sentence: Sentence) -> Sentence:
-    """A sentence with a `Spacing` as its source: its own, or a space between any two words.
+def spaced(sentence: Sentence, *, ends: bool = False) -> Sentence:
+    """A sentence with a `Spacing` as its source: its own, or a space after each of its words.
+
+    Args:
+        sentence: The sentence.
+        ends: Whether the text ends with it, so that no space follows the last one.
 
     Example:
         >>> spaced(Sentence(("Rain", "fell"))).source
-        Spacing(before='', after=(' ', ''))
+        Spacing(before='', after=(' ', ' '))
     """
-    known = isinstance(sentence.source, Spacing)
-    return sentence if known else replace(sentence, source=Spacing("", spaces_after(sentence)))
+    if isinstance(sentence.source, Spacing):
+        return sentence
+    return replace(sentence, source=Spacing("", spaces_after(sentence) if ends else (" ",) * len(sentence)))
 
 
 def with_text(sentence: Sentence) -> Sentence:

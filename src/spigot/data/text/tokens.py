@@ -42,7 +42,8 @@ def _any_of(words: frozenset[str]) -> str:
 
 
 # The rest of an address: with brackets that close, and not with one that closes something before it.
-_REST = r"(?:\([^\s()]*+\)|[^\s()])*(?:\([^\s()]*+\)|[\w/=&#])"
+_CLOSED = r"\((?:[^\s()]|\([^\s()]*+\))*+\)"
+_REST = rf"(?:{_CLOSED}|[^\s()])*(?:{_CLOSED}|[\w/=&#])"
 
 # In the order in which they are tried. What looks far ahead begins only where its characters begin, or else a long
 # run of them would be looked through again from each.
