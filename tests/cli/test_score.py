@@ -162,3 +162,12 @@ def test_failures(tmp_path, capsys):
         assert printed.err.count("\n") == 1
     assert cli.main(["score", trees]) == 2
     assert "PREDICTED" in capsys.readouterr().err
+
+
+def test_classes_of_some_sentences_of_conllu_are_left_out(tmp_path, capsys):
+    some = [GOLD_TREES[0].put("label", 1), BAD_TREES[1]]
+    assert cli.main(["score", *files(tmp_path, ".conllu", [s.put("label", 1) for s in GOLD_TREES], some)]) == 0
+    printed = capsys.readouterr()
+    assert "1 of 2 sentences have a class (# label), so classes are left out" in printed.err
+    assert re.search(r"all words +8 +50\.00 +75\.00", printed.out)
+    assert "accuracy" not in printed.out

@@ -91,9 +91,16 @@ def test_tables_and_columns_have_classes_by_name() -> None:
     assert render_conllu(again)[0].split("\n") == [*said[:4], row]  # as it came
     assert render_conllu(replace(again, label=0))[0].split("\n") == [*said[:2], "# label = 0", row]
     assert render_conllu(again.without_annotation())[0].split("\n") == [*said[:2], row]
-    other = ["# label = of a bottle", row]
+    other = ["# label = of a bottle", "# class = fiction", row]
     assert parse_conllu(Block(other)).label is None
     assert render_conllu(parse_conllu(Block(other)))[0].split("\n") == other
+    assert render_conllu(replace(parse_conllu(Block(other)), label=2))[0].split("\n") == [
+        *other[:2],
+        "# label = 2",
+        row,
+    ]
+    odd = Doc.of([Sentence(("Great",), label=1)], class_names={1: "very\ngood"})
+    assert "# class = very good\n" in odd.to_conllu()
     pytest.importorskip("pandas")
     assert list(doc.to_pandas()["label"]) == ["positive", "positive", "7"]
 

@@ -200,6 +200,7 @@ def test_features_of_words_are_not_copied_from_the_file() -> None:
     """Nor empty nodes, nor what else its last column says than white space; coarse tags make no fine ones."""
     lines = [
         "# sent_id = one",
+        "# class = fiction",
         "# label = 1",
         "# class = good",
         "1-2\tDogs'll\t_\t_\t_\t_\t_\t_\t_\tCorrect=No|SpaceAfter=No",
@@ -210,8 +211,8 @@ def test_features_of_words_are_not_copied_from_the_file() -> None:
     given = parse_conllu(Block(lines, opens=True))
     tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA["trees"].train))
     found = next(tagged.parse([given]))
-    comment, range_line, *words = render_conllu(replace(found, graph=None))[0].split("\n")
-    assert [comment, range_line] == [lines[0], lines[3].replace("Correct=No|", "")]
+    comment, other, range_line, *words = render_conllu(replace(found, graph=None))[0].split("\n")
+    assert [comment, other, range_line] == [*lines[:2], lines[4].replace("Correct=No|", "")]
     assert found.tags is not None
     assert found.lemmas is not None
     for k, (cells, misc) in enumerate(zip((word.split("\t") for word in words), ("_", "SpaceAfter=No"), strict=True)):

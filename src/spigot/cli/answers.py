@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import cyclopts
 
-from spigot.cli.console import listed, progress
+from spigot.cli.console import listed, progress, say
 from spigot.data.formats import FormatError, guess, read
 from spigot.data.formats.conll import ConllSource
 from spigot.data.sentence import Graph, Sentence
@@ -102,7 +102,26 @@ def read_answers(
         >>> [sentence.heads for sentence in read_answers(file, None, enhanced=False, skip_bad=None)]
         [(0,)]
     """
-    return list(stream_answers(path, format, enhanced=enhanced, skip_bad=skip_bad))
+    return all_classed(list(stream_answers(path, format, enhanced=enhanced, skip_bad=skip_bad)), path)
+
+
+def all_classed(sentences: list[Sentence], path: Path) -> list[Sentence]:
+    """The sentences of a file; without classes if it is CoNLL-U, where they are comments, and not all have one.
+
+    Args:
+        sentences: The sentences.
+        path: The file.
+
+    Example:
+        >>> rain = Sentence(("Rain",), label=1)
+        >>> all_classed([rain], Path("rain.conllu")) == [rain]
+        True
+    """
+    classed = sum(sentence.label is not None for sentence in sentences)
+    if classed in (0, len(sentences)) or not isinstance(sentences[0].source, ConllSource):
+        return sentences
+    say(f"{path}: {classed:,} of {len(sentences):,} sentences have a class (# label), so classes are left out.")
+    return [sentence.put("label", None) for sentence in sentences]
 
 
 def stream_answers(

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spigot.cli.answers import format_beside, has, shared
+from spigot.cli.answers import all_classed, format_beside, has, shared
 from spigot.cli.console import AsJson, Flag, FormatName, Skipped, print_json, say, show_table
 from spigot.cli.raw import check_raw, plain_raw, print_raw
 from spigot.data.formats import read
@@ -55,7 +55,7 @@ def score(
         check_raw((gold, predicted), format, {"--labels": labels, "--intervals": intervals})
     skipped = Skipped()
     right, answer = (
-        list(read(path, format_beside(path, gold, format), skip_bad=skipped if skip_bad else None))
+        all_classed(list(read(path, format_beside(path, gold, format), skip_bad=skipped if skip_bad else None)), path)
         for path in (gold, predicted)
     )
     if raw:

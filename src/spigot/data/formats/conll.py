@@ -363,7 +363,8 @@ def _render(sentence: Sentence, *, universal: bool) -> tuple[str, Layout]:
     name = sentence.get(CLASS_NAME)  # if `with_class` has given it one
     if universal and (name is not None or sentence.label != _label(comments)):
         told = () if sentence.label is None else (f"# label = {sentence.label}",)
-        comments = (*_unclassed(comments), *told, *(() if name is None else (f"# class = {name}",)))
+        named = () if name is None else (f"# class = {' '.join(name.split())}",)  # which may be any text
+        comments = (*_unclassed(comments), *told, *named)
     return "\n".join((*comments, *rows)), source.layout
 
 
