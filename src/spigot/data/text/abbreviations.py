@@ -20,7 +20,7 @@ TITLES = words(
 )
 """They stand before a name, so that the capital after them opens no sentence."""
 
-NUMBERED = words("app art arts cap ch chap cl eq eqs ex fig figs no nos nr op p para pp pt sc sec sect tab vol vols")
+NUMBERED = words("app art arts c cap ch chap cl eq eqs ex fig figs no nos nr op p para pp pt sc sec sect tab vol vols")
 """They stand before a number, and are words of another kind, or the end of a sentence, before anything else."""
 
 MONTHS = words("jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed weds thu thur thurs fri sat sun")

@@ -169,6 +169,8 @@ class Splitter:
             if forms and self._ends(stretch):
                 self._emit(len(forms), found)
             tokens = (stretch,) if self.tokenised else split(stretch, self.hyphens, self.cannot)
+            if tokens[:2] == ("al", ".") and len(tokens) > 2 and forms and forms[-1].lower() == "et":
+                tokens = ("al.", *tokens[2:])  # before a comma, say; `keeps_stop` sees to the others
             forms += tokens
             more = len(tokens) - 1
             if more:
