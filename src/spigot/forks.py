@@ -11,6 +11,8 @@ from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from spigot.threads import give_kernels, kernel_threads
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -31,8 +33,8 @@ def can_fork() -> bool:
 def spare_copies() -> None:
     """Have all copies that anybody makes of this process from now on use one thread of torch.
 
-    Whoever has torch share out work must call this: threads that it keeps for the next time are not copied, and a copy
-    that waited for them would wait for ever.
+    Threads that torch keeps for the next time are not copied, and a copy that waited for them would wait for ever. So
+    this is called wherever torch is about to share out work for the first time: where systems are made and loaded.
 
     Example:
         >>> import torch
@@ -57,8 +59,7 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], copies: int)
     or when nobody listens any longer.
 
     Args:
-        work: What to do with a task. It must not wait for threads of this process, of which a copy has none: torch is
-            safe with one thread, as for those who load its data.
+        work: What to do with a task. Copies use one thread of torch, and as many for kernels as this process does.
         tasks: The tasks; only a few are held at a time.
         copies: How many copies there are to be; with fewer than two, or where there can be none, all is done here.
 
@@ -69,6 +70,7 @@ def in_order(work: Callable[[Task], Result], tasks: Iterable[Task], copies: int)
     if copies < 2 or not can_fork():
         yield from map(work, tasks)
         return
+    spare_copies()
     team: list[_Copy[Task, Result]] = []
     try:
         for _ in range(copies):
@@ -97,7 +99,7 @@ class _Copy(Generic[Task, Result]):
         # Ends that only this process may hold: when it is gone, copies hear nothing more, and leave.
         ours = [self.connection, *(other.connection for other in others)]
         self._process = multiprocessing.get_context("fork").Process(
-            target=_serve, args=(work, theirs, ours), daemon=True
+            target=_serve, args=(work, theirs, ours, kernel_threads()), daemon=True
         )
         self._process.start()
         theirs.close()
@@ -124,8 +126,9 @@ class _Copy(Generic[Task, Result]):
         self._process.join()
 
 
-def _serve(work: Callable[[Any], Any], connection: Connection, ours: Iterable[Connection]) -> None:
+def _serve(work: Callable[[Any], Any], connection: Connection, ours: Iterable[Connection], threads: int) -> None:
     """What a copy does."""
+    give_kernels(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever shares out the work
     for end in ours:
         end.close()

@@ -114,6 +114,20 @@ def kernels_alone() -> Iterator[None]:
         _of_kernels.reset(token)
 
 
+def give_kernels(threads: int) -> None:
+    """Let kernels use so many threads from now on, whatever torch uses.
+
+    Args:
+        threads: How many.
+
+    Example:
+        >>> from contextvars import copy_context
+        >>> copy_context().run(lambda: give_kernels(3) or kernel_threads())
+        3
+    """
+    _of_kernels.set(threads)
+
+
 @cache
 def _openmp() -> Callable[[int], object] | None:
     """What tells OpenMP, if torch divides its work by that, how many threads the caller may use."""

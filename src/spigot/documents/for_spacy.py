@@ -17,6 +17,7 @@ from spigot.bundled import DEFAULT
 from spigot.data.sentence import Graph, Sentence
 from spigot.data.text.conventions import Conventions
 from spigot.data.text.spacing import Spacing
+from spigot.data.text.tokens import SPACE
 from spigot.documents.exports import needed
 from spigot.documents.reader import TextParser, load
 
@@ -27,7 +28,7 @@ _KEY = "spigot"
 """Where a document of spaCy keeps what it has no place of its own for, in `user_data`: plain values, so that it can be
 saved."""
 _WIDE = 200  # letters of a word that the search for the ends of sentences looks at
-_SPACE = re.compile(r"\s")
+_SPACE = re.compile(f"[{SPACE}]")
 _COLUMNS = (("TAG", "tags"), ("POS", "upos"), ("LEMMA", "lemmas"))
 
 
@@ -121,15 +122,20 @@ def to_spacy(doc: "Doc", vocab: Any) -> Any:
 
 def _sentences(doc: Any, conventions: Conventions) -> list[list[int]]:
     """Which words make up each sentence: those of the document, or those that its words suggest."""
-    words = [token.i for token in doc if not token.is_space]
+    words = [token.i for token in doc if _is_word(token.text)]
     if doc.has_annotation("SENT_START"):
-        some = ([token.i for token in sentence if not token.is_space] for sentence in doc.sents)
+        some = ([token.i for token in sentence if _is_word(token.text)] for sentence in doc.sents)
         return [places for places in some if places]
     # What looks for the ends of sentences takes text: every word as one stretch of it, blank lines as they are.
-    text = "".join(t.text if t.is_space else f"{_SPACE.sub('_', t.text)[:_WIDE]} " for t in doc)
+    text = "".join(f"{_SPACE.sub('_', t.text)[:_WIDE]} " if _is_word(t.text) else t.text for t in doc)
     cut = conventions.sentences(text, tokenised=True)
     rest = iter(words)
     return [list(islice(rest, len(sentence))) for sentence in cut]
+
+
+def _is_word(text: str) -> bool:
+    """Whether a token of spaCy is one here: not if it is white space, or prints nothing."""
+    return _SPACE.sub("", text) != ""
 
 
 def _read(doc: Any, places: Sequence[int]) -> Sentence:

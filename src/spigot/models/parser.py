@@ -392,8 +392,8 @@ def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) 
         ('I',)
     """
     lemmas = read.lemmas
-    if lemmas is given.lemmas:  # none were looked for
-        return given if read.tags is given.tags else given.put_all({"tags": read.tags, "upos": None})
+    if lemmas is given.lemmas and read.tags is given.tags:  # none were looked for
+        return given if given.upos is None else given.put("upos", None)
     if lemmas is not None:
         lemmas = lemmas if table is None else table.lemmas(read)
         if read.forms != given.forms:

@@ -16,6 +16,7 @@ from spigot.batches.batch import Batch
 from spigot.config import Config, stage_class
 from spigot.data.vocab import Vocab
 from spigot.encoders import AbstractEncoder, Precision, make_encoder
+from spigot.forks import spare_copies
 from spigot.interface import AbstractEstimator
 from spigot.models.parts import Part, owner_of, with_tuned
 from spigot.models.wire import Answer, Passed, Wire
@@ -79,6 +80,7 @@ class System(nn.Module):
         run: Path | None = None,
     ) -> None:
         super().__init__()
+        spare_copies()
         self.config = config
         self.annotations = dict(annotations)
         shared = {name: make_encoder(one.encoder, vocab, vectors, run) for name, one in config.encoders.items()}
@@ -273,20 +275,21 @@ class System(nn.Module):
         needed = self.needed(self.stages if only is None else only)
         softly = {wire.source for wire in self.all_wires() if not wire.estimator.hard}
         found: dict[str, Answer | AbstractDecision] = {}
+        shown: dict[str, Found] = {}  # what those who read a stage get to see
         decided: dict[str, Evidence] = {}
         soft: dict[tuple[str, AbstractEstimator], Parts] = {}
         for name, stage in self.stages.items():
             if name not in needed:
                 continue
             if not stage.learns:
-                found[name] = Answer(stage.given(batch), None)
+                shown[name] = z = stage.given(batch)
+                found[name] = Answer(z, None)
                 continue
             read: list[Found] = []
             for wire in self.wires[name]:
                 key = wire.source, wire.estimator
                 if wire.estimator.hard or wire.source not in decided:
-                    answer = found[wire.source]
-                    read.append(answer.z if isinstance(answer, Answer) else answer)
+                    read.append(shown[wire.source])
                     continue
                 if key not in soft:
                     scores, mask = decided[wire.source]
@@ -294,15 +297,20 @@ class System(nn.Module):
                         scores, self.stages[wire.source].structure, self.estimator_on(wire), mask=mask
                     )
                 read.append(soft[key])
-            if not scored and name not in softly and (decision := stage.decided(batch, read)) is not None:
-                found[name] = decision
-                continue
             limit = limits.get(name)
+            # Scores do not change what is found: whoever asks for them, too, gets the structures of those who do not.
+            decision = None if limit is not None or name in softly else stage.decided(batch, read)
+            if decision is not None:
+                shown[name] = decision
+                if not scored:
+                    found[name] = decision
+                    continue
             dense = [z.parts() if isinstance(z, AbstractDecision) else z for z in read]
             evidence = stage.evidence(batch, dense, limits=limit)
             decided[name] = stage.decisive(evidence, limit)
-            best = stage.structure.argmax(*decided[name])
+            best = stage.structure.argmax(*decided[name]) if decision is None else decision.parts()
             found[name] = Answer(best, Evidence(evidence.scores, decided[name].mask))
+            shown.setdefault(name, best)
         return found
 
     def needed(self, names: Collection[str]) -> set[str]:
