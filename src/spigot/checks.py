@@ -20,6 +20,27 @@ def brief(message: object) -> str:
     return text if len(text) <= 600 else f"{text[:600]} ..."
 
 
+def require_kind(thing: object, kind: type, name: str, example: str) -> None:
+    """Refuse an argument that is something else; a class instead of one of its objects, say.
+
+    Args:
+        thing: The argument.
+        kind: What it must be an object of.
+        name: What the argument is called.
+        example: Such an object, as one writes it.
+
+    Example:
+        >>> require_kind(3, str, "name", "'pear'")
+        Traceback (most recent call last):
+        TypeError: name is an object of int; give a str, such as 'pear'.
+    """
+    if isinstance(thing, kind):
+        return
+    what = f"the class {thing.__name__}" if isinstance(thing, type) else f"an object of {type(thing).__name__}"
+    noun = kind.__name__.removeprefix("Abstract").lower() if kind.__name__.startswith("Abstract") else kind.__name__
+    raise TypeError(f"{name} is {what}; give {'an' if noun[0] in 'aeiou' else 'a'} {noun}, such as {example}.")
+
+
 def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str = "scores") -> Tensor:
     """Shapes and dtypes of a part tensor and its mask; values are checked inside the operators.
 

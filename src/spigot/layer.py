@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from spigot.checks import check_parts
+from spigot.checks import check_parts, require_kind
 from spigot.estimators.spigot import Spigot
 from spigot.interface import AbstractEstimator, AbstractStructure
 from spigot.types import Mask, Parts
@@ -43,10 +43,7 @@ def argmax(
         >>> scores.grad.sum(0)                                    # what one head loses, another gains
         tensor([0., 0., 0., 0., 0.])
     """
-    if not isinstance(structure, AbstractStructure):
-        raise TypeError(f"structure is {structure!r}; it must be a structure, such as ProjectiveTrees().")
-    if not isinstance(estimator, AbstractEstimator):
-        raise TypeError(f"estimator is {estimator!r}; it must be an estimator, such as Spigot().")
+    _require(structure, estimator)
     mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
     return estimator(structure, scores, mask)
 
@@ -67,6 +64,7 @@ class Argmax(nn.Module):
 
     def __init__(self, structure: AbstractStructure, estimator: AbstractEstimator = Spigot()) -> None:
         super().__init__()
+        _require(structure, estimator)
         estimator.check(structure)
         self.structure = structure
         self.estimator = estimator
@@ -82,3 +80,8 @@ class Argmax(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.structure}, {self.estimator}"
+
+
+def _require(structure: AbstractStructure, estimator: AbstractEstimator) -> None:
+    require_kind(structure, AbstractStructure, "structure", "ProjectiveTrees()")
+    require_kind(estimator, AbstractEstimator, "estimator", "Spigot()")

@@ -1,4 +1,7 @@
-"""Losses of scores against a gold structure, one value for each instance."""
+"""Losses of scores against a gold structure, one value for each instance.
+
+That gold structures are members is taken for granted; `structure.violations(gold)` says in words what is wrong.
+"""
 
 import math
 

@@ -40,6 +40,20 @@ def test_formulas_of_all_public_classes_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
+    ("strict", "loose"),
+    [
+        (spigot.ProjectiveTrees(), spigot.ProjectiveTrees(single_root=False)),
+        (spigot.NonProjectiveTrees(), spigot.NonProjectiveTrees(single_root=False)),
+        (spigot.Matchings(), spigot.Matchings(complete=False)),
+    ],
+)
+def test_what_settings_ask_for_is_in_the_formula(strict: spigot.AbstractStructure, loose: Any) -> None:
+    shown, other = (thing._repr_html_().split("<math")[1].split("</math>")[0] for thing in (strict, loose))
+    assert len(shown) > len(other)
+    assert strict.condition() != loose.condition() == ""
+
+
+@pytest.mark.parametrize(
     ("structure", "seen"),
     [
         (spigot.ProjectiveTrees(), 'class="arc plain"'),

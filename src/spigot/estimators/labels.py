@@ -16,7 +16,7 @@ from spigot.interface import (
     AbstractSurrogate,
     Pullback,
 )
-from spigot.interface.estimators import check_settings
+from spigot.interface.estimators import check_polytope, check_settings
 from spigot.polytopes.hull import ConvexHull
 from spigot.precision import exact, in_single
 from spigot.types import Mask, Parts, Saved, Values
@@ -73,6 +73,7 @@ class SpigotCE(AbstractSurrogate):
 
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
+        check_polytope(self.polytope)
         _check_start(self.start)
         object.__setattr__(self, "hard", not self.soft)
 
@@ -222,6 +223,7 @@ def pulled_back_label(
         structure learning, §3.
     """
     check_settings(None, eta)
+    check_polytope(polytope)
     _check_start(start)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ValueError(f"steps is {steps!r}; it must be a whole number, 1 or more.")

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, final
 import torch
 
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_choices, check_settings
+from spigot.interface.estimators import check_choices, check_polytope, check_settings
 from spigot.interface.polytopes import steps
 from spigot.precision import exact
 from spigot.types import Mask, Parts, Saved, Scales, Values
@@ -80,6 +80,7 @@ class LPGD(AbstractSurrogate):
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
         check_choices(self)
+        check_polytope(self.polytope)
         if isinstance(self.rho, str):
             if self.rho != "auto":
                 raise ValueError(f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores.')

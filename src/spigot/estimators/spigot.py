@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_choices, check_settings
+from spigot.interface.estimators import check_choices, check_polytope, check_settings
 from spigot.types import Mask, Parts, Saved, Values
 
 
@@ -55,6 +55,7 @@ class Spigot(AbstractSurrogate):
     def __post_init__(self) -> None:
         check_settings(self.max_norm, self.eta)
         check_choices(self)
+        check_polytope(self.polytope)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask

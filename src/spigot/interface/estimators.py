@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot.checks import check_parts, first_part, instance_name, refuse_mapped
+from spigot.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
+from spigot.interface.polytopes import AbstractPolytope
 from spigot.interface.shown import Shown
 from spigot.interface.structures import AbstractStructure
 from spigot.precision import Bordered, exact
@@ -171,6 +172,12 @@ def _pulled(
     )
 
 
+def check_polytope(polytope: object) -> None:
+    """Refuse what is no polytope: a structure, or a class."""
+    if polytope is not None:
+        require_kind(polytope, AbstractPolytope, "polytope", "ConvexHull(ProjectiveTrees())")
+
+
 def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
     """Refuse settings of a surrogate that would turn gradients around or into NaN."""
     if max_norm is not None and not (isinstance(max_norm, int | float) and 0 < max_norm < math.inf):
@@ -208,6 +215,7 @@ def learns(scores: Parts) -> bool:
 
 def existing(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
     """The parts that exist, spelt out, after a look at the shapes."""
+    require_kind(structure, AbstractStructure, "structure", "ProjectiveTrees()")
     mask = check_parts(scores, mask, structure.event_ndim)
     check_gradient(grad, scores)
     return mask & structure.everything(scores)

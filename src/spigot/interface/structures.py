@@ -86,6 +86,10 @@ class AbstractStructure(Bordered, Shown, abc.ABC):
         """Why verbs that other structures have are missing here."""
         return "nothing but its argmax is tractable"
 
+    def condition(self) -> str:
+        """What its settings ask of members beyond the formula of its docstring, in LaTeX; for whoever shows it."""
+        return ""
+
     def sketch(self, z: Parts) -> Sketch:
         """What is to be seen of one member: its parts as they are, unless a structure knows better.
 

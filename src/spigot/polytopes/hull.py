@@ -12,7 +12,7 @@ from spigot.algorithms.affine import along_differences
 from spigot.algorithms.host import HOSTED, handle_of
 from spigot.algorithms.operators import operator
 from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.checks import check_parts, refuse_mapped
+from spigot.checks import check_parts, refuse_mapped, require_kind
 from spigot.interface import AbstractPolytope, AbstractStructure
 from spigot.precision import exact
 from spigot.records import HullResult, PackedSupport
@@ -81,6 +81,9 @@ class ConvexHull(AbstractPolytope):
     """
 
     structure: AbstractStructure
+
+    def __post_init__(self) -> None:
+        require_kind(self.structure, AbstractStructure, "structure", "ProjectiveTrees()")
 
     def project(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> Parts:
         r"""The nearest point of the hull, without a gradient: `SparseMAP` is this projection with its Jacobian.

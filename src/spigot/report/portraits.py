@@ -50,7 +50,8 @@ def portrait(thing: AbstractStructure | AbstractEstimator) -> str:
         )
     parts = [f"<code>{escape(repr(thing))}</code>"]
     if latex := formula(type(thing)):
-        parts.append(_typeset(latex))
+        condition = thing.condition() if isinstance(thing, AbstractStructure) else ""
+        parts.append(_typeset(rf"{latex},\quad {condition}" if condition else latex))
     pictures = "".join(_member(thing) if isinstance(thing, AbstractStructure) else _step(thing))
     if pictures:
         parts.append(pictures)

@@ -52,6 +52,9 @@ class Matchings(AbstractRankedStructure):
 
     event_ndim: ClassVar[int] = 2
 
+    def condition(self) -> str:
+        return r"\sum_{ij} z_{ij} = \min(n, m)" if self.complete else ""
+
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         """As `AbstractStructure.argmax`. A score of $-\\infty$ is taken only where nothing else is left."""
         return matching_argmax(scores.detach(), check_parts(scores, mask, 2), self.complete)

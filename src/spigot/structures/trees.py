@@ -65,6 +65,9 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def everything(self, parts: Parts) -> Mask:
         return tree_arcs(check_arcs(parts, None))
 
+    def condition(self) -> str:
+        return r"\sum_m z_{0m} = 1" if self.single_root else ""
+
     def sketch(self, z: Parts) -> Sketch:
         return Sketch(z.shape[-1] - 1, tuple((h, m, "") for h, m in z.nonzero().tolist()))
 
