@@ -106,7 +106,7 @@ def test_tokens_in_the_manner_of_the_penn_treebank() -> None:
         ("Buy:\n- milk\n- bread\n1. eggs", "Buy : | - milk | - bread | 1 . eggs"),
         ("He lives on Main St. They don't. See St. Ives.", "He lives on Main St . | They do n't . | See St. Ives ."),
         ("Poe et al. say so. So do Lee et al. We do not.", "Poe et al. say so . | So do Lee et al . | We do not ."),
-        ("Poe et al., 2010 (c. 1871, Lee et al.). Al., too", "Poe et al. , 2010 ( c. 1871 , Lee et al. ) . | Al . , too"),
+        ("Poe et al., c. 1871 (Lee et al.). Al., too", "Poe et al. , c. 1871 ( Lee et al. ) . | Al . , too"),
         ("I. Birds\n\nIV. Fish swim. So did I. Then", "I. Birds | IV . Fish swim . | So did I . | Then"),
         ("Vol. II is out. See vol. IV, No. I know.", "Vol. II is out . | See vol. IV , No . | I know ."),
         ("Start\n=====\nIt rained ---\nthen\n\n---\nThe end", "Start ===== | It rained --- then | --- | The end"),

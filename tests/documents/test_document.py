@@ -1,5 +1,6 @@
 """Parsed texts: places, formats, other libraries, many texts at once."""
 
+import copy
 import itertools
 import json
 import multiprocessing
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 import spigot
@@ -258,7 +260,7 @@ def test_classes_have_names() -> None:
 
 
 @pytest.mark.slow
-def test_processes_answer_in_order(tmp_path: Path) -> None:
+def test_processes_answer_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config(
         {
             "data": {"source": "synthetic", "synthetic": {"train": 6, "dev": 2, "test": 2}, "tags": "columns"},
@@ -267,8 +269,10 @@ def test_processes_answer_in_order(tmp_path: Path) -> None:
         }
     )
     list(train(config, tmp_path / "run", tests=False))
-    nlp = load(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
+    nlp = load("run")
     assert spigot.load is load
+    monkeypatch.chdir("/")  # where the run is found all the same
     texts = [f"The judge saw {word} dogs." for word in ("two", "ten", "many", "no", "few")]
     alone = [doc.to_json() for doc in nlp.pipe(texts)]
     shared = nlp.pipe([*texts, 5], processes=2, batch=2)  # pyright: ignore[reportArgumentType]
@@ -340,13 +344,55 @@ def test_there_is_no_graph_to_write_where_none_was_found() -> None:
         trees.to_conllu(graph=True)
 
 
-@pytest.mark.parametrize("settings", [{"processes": "2"}, {"batch": None}, {"processes": 0}])
-def test_numbers_of_a_stream_are_numbers(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="both must be numbers, 1 or more"):
+@pytest.mark.parametrize("settings", [{"processes": "2"}, {"batch": None}, {"batch": 0.5}])
+def test_numbers_of_a_stream_are_whole_numbers(settings: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="both must be whole numbers"):
         TextParser(parser()).pipe(["Rain."], **settings)
+
+
+def test_numbers_of_a_stream_are_at_least_one() -> None:
+    nlp = TextParser(parser())
+    with pytest.raises(ValueError, match="processes is 0 and batch is 256; both must be at least 1"):
+        nlp.pipe(["Rain."], processes=0)
+    assert [doc.text for doc in nlp.pipe(["Rain."], batch=np.int64(2))]  # pyright: ignore[reportArgumentType] # as good
 
 
 @pytest.mark.parametrize(("wrong", "says"), [({"run": 5}, "run is 5; it"), ({"device": None}, "device is None")])
 def test_what_cannot_be_loaded(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(TypeError, match=says):
         spigot.load(**wrong)
+
+
+def test_documents_are_equal_by_what_was_found() -> None:
+    nlp = TextParser(parser())
+    doc = nlp("The cat sees it. The dog hides.")
+    assert doc == nlp("The cat sees it. The dog hides.") == pickle.loads(pickle.dumps(doc))
+    assert hash(doc) == hash(nlp(doc.text))
+    assert doc != nlp("The cat sees it. The dog  hides.")
+    assert doc != replace(doc, sentences=doc.sentences[:1])
+    assert doc != doc.text
+
+
+def test_sentences_have_ids_in_files_whatever_those_of_others_are() -> None:
+    graph = Graph.of([Arc(2, 1, "ARG1")])
+    doc = Doc.of([Sentence(("Rain", "fell"), graph=graph), Sentence(("It", "stopped"), graph=graph, id="1")])
+    assert [line for line in doc.to_conllu().split("\n") if "sent_id" in line] == ["# sent_id = 2", "# sent_id = 1"]
+    assert [line for line in doc.to_sdp().split("\n") if line.startswith("#")] == ["#SDP 2015", "#2", "#1"]
+
+
+def test_what_conllu_says_of_white_space_stays() -> None:
+    rows = ["# text = Rain.", "1\tRain\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No", "2\t.\t_\t_\t_\t_\t_\t_\t_\t_"]
+    doc = Doc.of([parse_conllu(Block(rows))] * 2)
+    assert doc.text.split() == ["Rain.", "Rain."]
+    assert doc.to_conllu().count("# text = Rain.\n") == 2
+
+
+def test_a_deep_copy_has_the_parameters_of_now() -> None:
+    nlp = TextParser(parser())
+    for parameter in nlp.parser.model.parameters():
+        parameter.data.zero_()
+    copied = copy.deepcopy(nlp)
+    assert not any(parameter.any() for parameter in copied.parser.model.parameters())
+    assert copied("The cat sees it.") == nlp("The cat sees it.")
+    next(iter(copied.parser.model.parameters())).data.fill_(1)
+    assert not any(parameter.any() for parameter in nlp.parser.model.parameters())

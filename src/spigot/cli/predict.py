@@ -4,7 +4,6 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from spigot.data.formats.files import Location, require
 from spigot.data.formats.json_lines import with_class
 from spigot.data.formats.sdp import SdpSource
 from spigot.data.sentence import Sentence
-from spigot.data.text.spacing import spaced, with_text
+from spigot.data.text.spacing import spaced, with_ids, with_text
 from spigot.forks import in_order
 from spigot.threads import use_threads
 
@@ -133,19 +132,19 @@ def predict(
 
     def found() -> Iterator[Sentence]:
         nonlocal words
-        number = itertools.count(1)
         for batch in in_order(lambda batch: list(parser.parse(batch, only=kept)), batches(), copies):
             words += sum(map(len, batch))
-            for sentence, place in zip(batch, number, strict=False):  # in this order, which skips no number
-                named = with_class(sentence, names)
-                if style == "conllu" and given != style:  # which wants a name and the text of every sentence
-                    named = with_text(spaced(replace(named, id=named.id or str(place))))
-                yield named
+            yield from (with_class(sentence, names) for sentence in batch)
+
+    def shown() -> Iterator[Sentence]:
+        if style != "conllu" or given == style:
+            return found()
+        return map(with_text, map(spaced, with_ids(found())))  # which wants a name and the text of every sentence
 
     started = time.monotonic()
     copies = process_count(processes, threads, device, [file])
     with use_threads(1 if copies > 1 and threads is None else threads), collecting_new():
-        number = write_several(progress(found(), "parsing"), targets, style)
+        number = write_several(progress(shown(), "parsing"), targets, style)
     if out == STREAM:
         sys.stdout.flush()
     say_speed(parser, number, words, time.monotonic() - started)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from spigot.annotations import AbstractAnnotation
 from spigot.data.formats import FORMATS
 from spigot.data.formats.json_lines import with_class
 from spigot.data.sentence import Arc, Graph, Sentence
-from spigot.data.text.spacing import Spacing, spaced, spaces_after, with_text
+from spigot.data.text.spacing import Spacing, spaced, spaces_after, with_ids, with_text
 
 if TYPE_CHECKING:
     # Only who asks for these has them.
@@ -228,12 +228,21 @@ class Doc(Sequence[DocSentence]):
         some = None if annotations is None else tuple(annotations)
         text, sentences = "", []
         for place, sentence in enumerate(found):
-            if not isinstance(sentence.source, Spacing) and place:
+            if not isinstance(sentence.source, Spacing) and place and not text[-1:].isspace():
                 text += " "
             text += sentence.source.before if isinstance(sentence.source, Spacing) else ""
             sentences.append(DocSentence(sentence, len(text), some, class_names or {}))
             text += "".join(part for pair in zip(sentence.forms, spaces_after(sentence), strict=True) for part in pair)
         return cls(text, tuple(sentences))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other is the same text, with the same found in it."""
+        if not isinstance(other, Doc):
+            return NotImplemented
+        return self.text == other.text and [s.found for s in self] == [s.found for s in other]
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
     def __getitem__(self, place: Any) -> Any:
         return self.sentences[place]
@@ -265,10 +274,8 @@ class Doc(Sequence[DocSentence]):
         if name:
             self._require_graphs(name, "in the enhanced column", "leave it out")
         some = [sentence.found.put("graph", sentence.get(name) if name else None) for sentence in self]
-        named = [
-            with_class(replace(found, id=found.id or str(number)), sentence.class_names)
-            for number, (found, sentence) in enumerate(zip(some, self, strict=True), 1)
-        ]
+        ids = with_ids(some, taken=(found.id for found in some))
+        named = [with_class(found, sentence.class_names) for found, sentence in zip(ids, self, strict=True)]
         last = len(named) - 1
         return self._written("conllu", [with_text(spaced(each, ends=k == last)) for k, each in enumerate(named)])
 
@@ -282,7 +289,8 @@ class Doc(Sequence[DocSentence]):
             ValueError: If there are none.
         """
         self._require_graphs(graph, "as SDP", "use to_conllu or to_json")
-        return self._written("sdp", [sentence.found.put("graph", sentence.get(graph)) for sentence in self])
+        some = [sentence.found.put("graph", sentence.get(graph)) for sentence in self]
+        return self._written("sdp", list(with_ids(some, taken=(found.id for found in some))))
 
     def _require_graphs(self, name: str, where: str, advice: str) -> None:
         if any(name not in sentence.graphs for sentence in self):

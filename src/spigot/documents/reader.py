@@ -1,5 +1,6 @@
 """A trained system as a function of text."""
 
+import copy
 import gc
 import itertools
 import multiprocessing
@@ -7,9 +8,12 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import nullcontext
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -93,13 +97,20 @@ class TextParser:
         Raises:
             TypeError: If a text is no string.
             ValueError: If there are to be several processes, and the system comes from no run folder.
+            RuntimeError: If a process is lost, or this one may have none.
         """
         if isinstance(texts, str):
             raise TypeError("pipe takes many texts, and this is one; call the system with it, or put it in a list.")
-        if not isinstance(processes, int) or not isinstance(batch, int) or processes < 1 or batch < 1:
-            raise ValueError(f"processes is {processes!r} and batch is {batch!r}; both must be numbers, 1 or more.")
+        try:
+            processes, batch = index(processes), index(batch)
+        except TypeError:
+            raise TypeError(f"processes is {processes!r} and batch is {batch!r}; both must be whole numbers.") from None
+        if processes < 1 or batch < 1:
+            raise ValueError(f"processes is {processes} and batch is {batch}; both must be at least 1.")
         if processes == 1:
             return self._stream(texts, batch, lines, tokenised)
+        if multiprocessing.current_process().daemon:
+            raise RuntimeError("this process, a worker of a DataLoader say, may have none of its own; use processes=1.")
         if self.run is None:
             raise ValueError("processes load the run folder, and this system comes from none; use processes=1.")
         return self._shared(texts, processes, batch, lines, tokenised)
@@ -112,11 +123,14 @@ class TextParser:
         where = "" if self.run is None else f", {str(self.run)!r}"
         return f"TextParser({self.parser!r}{where})"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "TextParser":
+        return TextParser(copy.deepcopy(self.parser, memo), self.run)
+
     def __reduce__(self) -> tuple[object, ...]:
-        """Where it is copied to, another process for instance, it is loaded from its folder."""
+        """What is pickled is where it comes from: it is loaded from its folder again, without later changes to it."""
         if self.run is None:
             raise TypeError("a system that comes from no run folder cannot be pickled; save it, and load it there.")
-        return _loaded, (str(self.run.resolve()), str(self.parser.model.device), self.parser.model.precision)
+        return _loaded, (str(self.run), str(self.parser.model.device), self.parser.model.precision)
 
     def _stream(self, texts: Iterable[str], batch: int, lines: bool, tokenised: bool) -> Iterator[Doc]:
         for some in _batches(texts, batch):
@@ -139,6 +153,11 @@ class TextParser:
                 if not waiting:
                     break
                 yield from waiting.popleft().result()
+        except BrokenProcessPool as cause:
+            raise RuntimeError(
+                "a process that parses could not start, or was ended: what it wrote says why, if anything. A script "
+                'must ask for processes under if __name__ == "__main__", and each takes the memory of a loaded model.'
+            ) from cause
         finally:  # whoever stops listening does not wait for what was still to come
             pool.shutdown(cancel_futures=True)
         if not isinstance(wrong, StopIteration) and wrong is not None:
@@ -187,7 +206,7 @@ def load(
     """
     if not isinstance(run, str | os.PathLike | None):
         raise TypeError(f"run is {run!r}; it must be the folder of a run, or the name of a model.")
-    folder = default_model() if run is None else run_folder(run)
+    folder = default_model() if run is None else run_folder(run).absolute()  # wherever the process goes afterwards
     return TextParser(checkpoint.load(folder, device, precision=precision), folder)
 
 

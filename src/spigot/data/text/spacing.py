@@ -72,12 +72,26 @@ def spaces_after(sentence: Sentence) -> tuple[str, ...]:
         >>> spaces_after(Sentence(("Rain", "fell")))
         (' ', '')
     """
+    if not has_spacing(sentence):
+        return (*((" ",) * (len(sentence) - 1)), *([""] * bool(sentence)))
+    return spacing_of(sentence).after
+
+
+def has_spacing(sentence: Sentence) -> bool:
+    """Whether there is a record of its white space: in sentences of plain text, and of CoNLL-U.
+
+    Example:
+        >>> has_spacing(Sentence(("Rain", "fell")))
+        False
+    """
     source = sentence.source
-    return source.after if isinstance(source, Spacing) else (*((" ",) * (len(sentence) - 1)), *([""] * bool(sentence)))
+    return isinstance(source, Spacing) or (
+        isinstance(source, ConllSource) and source.universal and source.size == len(sentence)
+    )
 
 
 def spaced(sentence: Sentence, *, ends: bool = False) -> Sentence:
-    """A sentence with a `Spacing` as its source: its own, or a space after each of its words.
+    """A sentence with a `Spacing` as its source: what is known of its white space, or a space after each of its words.
 
     Args:
         sentence: The sentence.
@@ -89,7 +103,33 @@ def spaced(sentence: Sentence, *, ends: bool = False) -> Sentence:
     """
     if isinstance(sentence.source, Spacing):
         return sentence
+    if has_spacing(sentence):
+        return replace(sentence, source=spacing_of(sentence))
     return replace(sentence, source=Spacing("", spaces_after(sentence) if ends else (" ",) * len(sentence)))
+
+
+def with_ids(sentences: Iterable[Sentence], taken: Iterable[str] = ()) -> Iterator[Sentence]:
+    """Sentences that all have an id: their own, or else their number, or the next one that is no id so far.
+
+    Args:
+        sentences: The sentences, as a stream.
+        taken: Ids that are given to none of them.
+
+    Example:
+        >>> [sentence.id for sentence in with_ids([Sentence(("So",), id="2"), Sentence(("It",)), Sentence(("be",))])]
+        ['2', '3', '4']
+    """
+    seen = {id for id in taken if id.isdecimal()}  # no other can be met
+    number = 0
+    for sentence in sentences:
+        number += 1
+        if not sentence.id:
+            while str(number) in seen:
+                number += 1
+            sentence = replace(sentence, id=str(number))
+        elif sentence.id.isdecimal():
+            seen.add(sentence.id)
+        yield sentence
 
 
 def with_text(sentence: Sentence) -> Sentence:
