@@ -130,13 +130,19 @@ inline Panels turning_panels(const int16_t* weight, const float* scale, const fl
     return {weight, scale, bias, (labels * (width + 1) + panel_columns - 1) / panel_columns, (width + 1) / 2};
 }
 
-// The best label of one dependent for the heads of a panel of `Vectors` vectors; of equals the first.
+// The best label of one dependent for the heads of a panel of `Vectors` vectors; of equals the first. The label `root`,
+// if there is one, is for the first head alone; what it scores there goes to `of_root`.
 template <int Vectors>
-inline void best_of_panel(const LabelRows& given, const int16_t* panel, const float* worth, float* best, int32_t* which) {
+inline void best_of_panel(const LabelRows& given, const int16_t* panel, const float* worth, int64_t root, float* best,
+                          int32_t* which, float* of_root) {
     Lanes<float> most[Vectors];
     Sums place[Vectors];
     for (int v = 0; v < Vectors; ++v) most[v] = spread(minus_infinity<float>), place[v] = Sums{} - 1;
     score_panel<Vectors>(given, panel, worth, [&](int64_t label, int v, Lanes<float> score) {
+        if (label == root) {
+            if (v == 0) *of_root = score[0];
+            return;
+        }
         const Sums better = (Sums)(score > most[v]);
         most[v] = better ? score : most[v];
         place[v] = better ? Sums{} + int32_t(label) : place[v];
@@ -162,7 +168,9 @@ inline void best_of_sentence(const BestProducts& given, int64_t sentence) {
     turned.each(count - 1, [&](int64_t r) { return given.dependents + (sentence * n + 1 + r) * width; },
                 [&](int64_t r, const LabelRows& rows) {
         for_each_panel(heads, [&](auto vectors, const int16_t* panel, int64_t at) {
-            best_of_panel<decltype(vectors)::value>(rows, panel, heads.worth + at, most + at, place + at);
+            float of_root = 0;
+            best_of_panel<decltype(vectors)::value>(rows, panel, heads.worth + at, given.root, most + at, place + at, &of_root);
+            if (at == 0 && given.root >= 0) most[0] = of_root, place[0] = static_cast<int32_t>(given.root);
         });
         for (int64_t i = 0; i < count; ++i) {
             best[i * n + 1 + r] = most[i];

@@ -90,7 +90,7 @@ void bind_encoders(nb::module_& m) {
     });
     m.def("best_products", [&k](In<float> heads, In<float> dependents, In<int64_t> lengths, In<int16_t> weight,
                                 In<float> scale, In<float> bias, Out<float> best, Out<int32_t> which, int64_t labels,
-                                int threads) {
+                                int64_t root, int threads) {
         BestProducts products;
         products.heads = heads.data();
         products.dependents = dependents.data();
@@ -99,6 +99,7 @@ void bind_encoders(nb::module_& m) {
         products.n = static_cast<int64_t>(heads.shape(1));
         products.width = static_cast<int64_t>(heads.shape(2));
         products.labels = labels;
+        products.root = root;
         products.weight = weight.data();
         products.scale = scale.data();
         products.bias = bias.data();

@@ -221,6 +221,7 @@ struct BestProducts {
     const float* dependents;
     const int64_t* lengths;
     int64_t batch, n, width, labels;
+    int64_t root;  // the label of all arcs from the first head, and of no other; -1 if there is none
     const int16_t* weight;
     const float* scale;
     const float* bias;

@@ -20,19 +20,24 @@ def weights_of(weight: torch.Tensor):
     return whole_weights(weight[:-1].flatten(1).t(), weight[-1].flatten())
 
 
-@pytest.mark.parametrize("labels", [1, 3, 9, 51])
+@pytest.mark.parametrize(("labels", "root"), [(1, None), (3, 0), (9, None), (9, 8), (51, 17)])
 @pytest.mark.parametrize(("width", "n"), [(1, 4), (7, 9), (64, 17), (65, 30), (20, 41), (128, 70)])
-def test_the_kernel_gives_what_its_twin_gives(labels: int, width: int, n: int) -> None:
+def test_the_kernel_gives_what_its_twin_gives(labels: int, root: int | None, width: int, n: int) -> None:
     lengths = torch.tensor([n - 1, 0, n // 2, 1])
     heads, dependents, weight = (
         torch.randn(4, n, width),
         torch.randn(4, n, width),
         torch.randn(width + 1, labels, width + 1),
     )
-    best, which = best_products(heads, dependents, lengths, weights_of(weight), labels)
-    right, _ = best_products_reference(heads, dependents, lengths, weight)
+    best, which = best_products(heads, dependents, lengths, weights_of(weight), labels, root)
+    right, _ = best_products_reference(heads, dependents, lengths, weight, root)
     one = torch.ones(4, n, 1)
     exact = torch.einsum("bik,hlk,bjh->bijl", torch.cat((heads, one), -1), weight, torch.cat((dependents, one), -1))
+    if root is not None:
+        exact[:, 1:, :, root] = -torch.inf
+        exact[:, 0, :, [k for k in range(labels) if k != root]] = -torch.inf
+        assert set(which[:, 0, 1:].unique().tolist()) == {-1, root}
+        assert root not in which[:, 1:]
     near = 1e-3 * width  # numbers halfway between two whole ones may be rounded to either
     torch.testing.assert_close(best, right, atol=near, rtol=1e-4)
     exists = best > -torch.inf

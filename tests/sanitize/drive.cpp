@@ -241,7 +241,7 @@ struct Case {
         for (int64_t& value : bits) value &= static_cast<int64_t>(~uint64_t(0) >> (64 - labels));
         std::vector<float> best(batch * n * n);
         std::vector<int32_t> which(batch * n * n);
-        const BestProducts pairs{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(), best.data(), which.data()};
+        const BestProducts pairs{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, pick(-1, labels - 1), weight.data(), scale.data(), bias.data(), best.data(), which.data()};
         kernels().encoders.best_products(pairs, threads);
         const LikelyGraphs likely{heads.data(), dependents.data(), lengths.data(), batch, n, width, labels, weight.data(), scale.data(), bias.data(),
                                   predicates.data(), arcs.data(), tag.data(), bits.data(), reach.data(), tags, single.data(), 0.1f, which.data()};

@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,7 +60,8 @@ def test_losses_are_those_of_all_labelled_trees(scorer: str, loss: str) -> None:
     parser = labelled(syntax__scorer=scorer, syntax__loss=loss, syntax__trees="nonprojective")
     model = stage(parser).double()
     batch = batch_of([named(sentence) for sentence in sentences(9) if len(sentence) <= 3][:3], parser)
-    scores, _ = model.evidence(batch)
+    scores, exists = model.evidence(batch)
+    scores = scores.masked_fill(~exists, -torch.inf)  # the root has a relation of its own
     losses = model.loss(batch)
     gold = batch.gold["syntax"]
     for k, length in enumerate(batch.lengths.tolist()):
@@ -205,6 +207,37 @@ def test_the_structure_is_that_of_labelled_trees() -> None:
     assert model.structure == spigot.LabelledTrees(spigot.NonProjectiveTrees(single_root=False), labels=5)
     assert model.arc_labels == 5
     assert model.part((2, 1, 3)) == (2, 1, "det")
+
+
+def test_the_relation_of_the_root_is_learned_where_it_has_one_of_its_own() -> None:
+    def learned(*trees: tuple[tuple[int, ...], tuple[str, ...]]) -> Trees:
+        given = [Sentence(("x",) * len(heads), heads=heads, relations=names) for heads, names in trees]
+        return Trees.learn("heads", given, SimpleNamespace(labelled=True))
+
+    fell, well = ((2, 0), ("nsubj", "root")), ((0, 1), ("root", "advmod"))
+    assert learned(fell, well).root == "root"
+    assert learned(fell, well).relations == ("advmod", "nsubj", "root")
+    assert learned(fell, ((0, 1), ("top", "dep"))).root == ""  # there are two
+    assert learned(fell, ((0, 1), ("root", "root"))).root == ""  # others have it, too
+    assert learned(((0,), ("root",))).root == ""  # nothing would be left for other words
+    assert learned(((2, 0), ("nsubj", "_"))).root == ""  # it is not known
+    restored = Trees.restored(learned(fell).names())
+    assert (restored, restored.root_index) == (learned(fell), 1)
+    assert Trees.restored({"name": "heads", "relations": ["nsubj", "root"]}).root_index is None  # an earlier version
+
+
+def test_words_hang_on_the_root_by_its_relation_and_on_words_by_others() -> None:
+    parser = labelled(syntax__scorer="biaffine", semantics__pruning__learned=False)
+    annotation = stage(parser).annotation
+    assert annotation.root == "root"
+    for parameter in stage(parser).parameters():
+        parameter.data.normal_(generator=torch.Generator().manual_seed(1))  # which has not learned as much
+    given = [sentence.without_annotation() for sentence in sentences(12, seed=3)]
+    for precision in ("float32", "int16"):
+        parser.model.compute_in(precision)
+        for found in parser.parse(given):
+            assert found.heads is not None
+            assert [not head for head in found.heads] == [name == "root" for name in found.relations or ()]
 
 
 @pytest.mark.skipif(not spigot.native.available, reason="there are no kernels")

@@ -18,7 +18,7 @@ def kind_of(name: str, value: object = None) -> AbstractAnnotation | None:
 
     Example:
         >>> kind_of("heads"), kind_of("enhanced", Graph()), kind_of("probabilities")
-        (Trees(name='heads', relations=None), Graphs(name='enhanced', roles=(), deterministic=()), None)
+        (Trees(name='heads', relations=None, root=''), Graphs(name='enhanced', roles=(), deterministic=()), None)
     """
     for kind in ANNOTATIONS.values():
         if kind.name == name:

@@ -59,6 +59,7 @@ class Trees(AbstractAnnotation):
 
     Attributes:
         relations: The relations of the training sentences; `None` if the trees are not labelled.
+        root: The relation of all words that hang on the root, and of no others; empty if there is no such one.
 
     Example:
         >>> trees = Trees()
@@ -75,6 +76,7 @@ class Trees(AbstractAnnotation):
 
     name: str = "heads"
     relations: tuple[str, ...] | None = None
+    root: str = ""
 
     noun, nouns, key, suffix, dataset = "tree", "trees", "trees", "conllu", "trees"
 
@@ -84,8 +86,19 @@ class Trees(AbstractAnnotation):
         if not getattr(settings, "labelled", False):
             return cls(name)
         bare = cls(name, ())
-        found = {relation for sentence in sentences for relation in sentence.get(bare.relation_field) or ()}
-        return cls(name, tuple(sorted(found - {"_"})))
+        on_root, elsewhere = set[str](), set[str]()
+        for sentence in sentences:
+            relations = sentence.get(bare.relation_field) or ()
+            for head, relation in zip(sentence.get(name) or (-1,) * len(relations), relations, strict=False):
+                (elsewhere if head else on_root).add(relation)
+        found = tuple(sorted((on_root | elsewhere) - {"_"}))
+        is_apart = len(on_root) == 1 and elsewhere and on_root.isdisjoint(elsewhere | {"_"})
+        return cls(name, found, on_root.pop() if is_apart else "")
+
+    @property
+    def root_index(self) -> int | None:
+        """The number of the relation that is for words on the root alone."""
+        return self.relation_index.get(self.root)
 
     @property
     def is_labelled(self) -> bool:

@@ -1,7 +1,7 @@
 """The best label of each pair of words by a biaffine score, in whole numbers."""
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from spigot import native
@@ -18,6 +18,7 @@ def best_products(
     lengths: Int[Tensor, " batch"],
     weights: WholeWeights,
     labels: int,
+    root: int | None = None,
 ) -> tuple[Float[Tensor, "batch n n"], Int[Tensor, "batch n n"]]:
     """The best score of each pair (head, dependent), and its label, by the kernel.
 
@@ -27,6 +28,7 @@ def best_products(
         lengths: Words of each sentence, behind the root.
         weights: What makes of a dependent, for each label, what a head is multiplied with, and what is added.
         labels: How many there are.
+        root: The label of all pairs whose head is the first word, and of no others; any may be any if omitted.
 
     Returns:
         Both, with -inf and -1 behind the end of a sentence and for the root as a dependent.
@@ -46,6 +48,7 @@ def best_products(
             best,
             which,
             labels,
+            -1 if root is None else root,
             kernel_threads(),
         )
     return best, which
@@ -56,6 +59,7 @@ def best_products_reference(
     dependents: Float[Tensor, "batch n h"],
     lengths: Int[Tensor, " batch"],
     weight: Float[Tensor, "h+1 labels h+1"],
+    root: int | None = None,
 ) -> tuple[Float[Tensor, "batch n n"], Int[Tensor, "batch n n"]]:
     """The same in plain torch, from the weights of a scorer: what the kernel is held to.
 
@@ -73,11 +77,29 @@ def best_products_reference(
     columns, column_worth = _whole(heads)
     sums = torch.einsum("bjlk,bik->bijl", rows, columns).float()  # doubles hold these sums exactly
     scores = sums * (column_worth.unsqueeze(2) * row_worth.squeeze(-1).unsqueeze(1)) + turned[..., -1].unsqueeze(1)
+    if root is not None:
+        scores = scores.masked_fill(~root_labels(scores.shape[1], scores.shape[-1], root), -torch.inf)
     best, which = scores.max(-1)
     place = torch.arange(heads.shape[1])
     inside = place <= lengths.unsqueeze(-1)
     exists = inside.unsqueeze(-1) & (inside & (place > 0)).unsqueeze(1)
     return best.masked_fill(~exists, -torch.inf), which.masked_fill(~exists, -1).to(torch.int32)
+
+
+def root_labels(n: int, labels: int, root: int) -> Bool[Tensor, "n 1 labels"]:
+    """Which labels pairs may have, by their head, where one label is for all that hang on the root and for no others.
+
+    Example:
+        >>> root_labels(3, 2, 1).squeeze(1).int()
+        tensor([[0, 1],
+                [1, 0],
+                [1, 0]], dtype=torch.int32)
+    """
+    allowed = torch.ones(n, 1, labels, dtype=torch.bool)
+    allowed[1:, :, root] = False
+    allowed[:1] = False
+    allowed[:1, :, root] = True
+    return allowed
 
 
 def _whole(values: Float[Tensor, "*any d"]) -> tuple[Float[Tensor, "*any d"], Float[Tensor, "*any 1"]]:

@@ -76,7 +76,7 @@ class Biaffine(ReadsWhole):
         return (heads @ turned.transpose(1, 2)).view(batch, n, n, -1)
 
     def best_in_whole(
-        self, states: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]
+        self, states: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"], root: int | None = None
     ) -> tuple[Float[Tensor, "batch n n"], Int[Tensor, "batch n n"]] | None:
         """The best score of each pair and which one it is, without a place in memory for the others.
 
@@ -85,12 +85,13 @@ class Biaffine(ReadsWhole):
         Args:
             states: One state for each position, the root included.
             lengths: Words of each sentence; behind them, and for the root as a dependent, there is none: -inf and -1.
+            root: What all pairs with the root as head have, and no others; any may be any if omitted.
 
         Returns:
             Both; or `None` where it is not for whole numbers.
         """
         sides = self.sides_in_whole(states)
-        return None if sides is None else best_products(*sides[:2], lengths, sides.turning, self.weight.shape[1])
+        return None if sides is None else best_products(*sides[:2], lengths, sides.turning, self.weight.shape[1], root)
 
     def sides_in_whole(self, states: Float[Tensor, "batch n d"]) -> WholeSides | None:
         """What is to be multiplied, for kernels that do it in whole numbers; `None` where it is not for those."""

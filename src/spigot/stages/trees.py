@@ -10,6 +10,7 @@ import spigot
 from spigot.annotations.trees import GoldTrees, Trees, is_projective, tree_parts
 from spigot.batches.batch import Batch
 from spigot.data.sentence import Arc, Sentence
+from spigot.nn.best_products import root_labels
 from spigot.nn.biaffine import Biaffine
 from spigot.nn.scorers import PairScorer
 from spigot.nn.whole import WHOLE
@@ -116,7 +117,7 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         if self.relations is None or self.relations.precision != WHOLE:
             return None
         states = self.states(batch, read, noisy=False)
-        named = self.relations.best_in_whole(states, batch.lengths)
+        named = self.relations.best_in_whole(states, batch.lengths, self.annotation.root_index)
         if named is None:
             return None
         arcs, (best, which) = self.scorer(states).squeeze(-1), named
@@ -211,7 +212,10 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         if self.relations is None:
             return Evidence(scored.squeeze(-1), mask)
         scores = scored + self.relations(states, seeds)
-        return Evidence(scores, mask.unsqueeze(-1).expand_as(scores))
+        root, mask = self.annotation.root_index, mask.unsqueeze(-1).expand_as(scores)
+        if root is not None:
+            mask = mask & root_labels(batch.size, scores.shape[-1], root).to(mask.device)
+        return Evidence(scores, mask)
 
     def _exists(self, scores: Parts, batch: Batch, allowed: Mask | None) -> Mask:
         """All arcs, or the best few heads of each word and the word before it, so that a tree is always left."""
