@@ -294,10 +294,11 @@ def test_batches_of_several_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "ids"),
     [
-        (["a/x.txt", "b/x.txt"], ["a/x-1", "b/x-1"]),
-        (["a/c/x.txt", "b/c/x.txt", "b/y.txt"], ["a/c/x-1", "b/c/x-1"]),
+        (["a/x.txt", "b/x.txt"], ["a_x-1", "b_x-1"]),
+        (["a/c/x.txt", "b/c/x.txt", "b/y.txt"], ["a_c_x-1", "b_c_x-1"]),
+        (["a b/x.txt", "c/d/x.txt", "a_b/x.txt"], ["1-1", "2-1", "3-1"]),
         (["x.txt", "x.md"], ["x.txt-1", "x.md-1"]),
-        (["a/x.txt", "b/x.txt", "b/x.md"], ["a/x.txt-1", "b/x.txt-1", "b/x.md-1"]),
+        (["a/x.txt", "b/x.txt", "b/x.md"], ["a_x.txt-1", "b_x.txt-1", "b_x.md-1"]),
         (["x.txt", "x.txt"], ["x-1", "x-2"]),
         (["x.txt", "y.txt"], ["x-1", "y-1"]),
         (["x.txt"], ["1"]),

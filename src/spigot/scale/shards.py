@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Style: TypeAlias = Literal["parquet", "jsonl", "conllu", "sdp"]
 """The formats of shards."""
 
+_UNFIT = re.compile(r"[\s/%]+")
 _ROWS = 1 << 14  # of a group of rows in parquet
 
 
@@ -174,7 +176,7 @@ def _with_place(placed: Placed, answer: Sentence) -> Sentence:
 
 
 def _with_comments(placed: Placed, answer: Sentence) -> Sentence:
-    answer = with_text(_with_line(placed, answer))
+    answer = with_text(replace(answer, id=fit_id(answer.id)))
     source = answer.source
     if placed.start is None or not isinstance(source, ConllSource):
         return answer
@@ -185,6 +187,18 @@ def _with_comments(placed: Placed, answer: Sentence) -> Sentence:
 
 def _with_line(placed: Placed, answer: Sentence) -> Sentence:
     return replace(answer, id=_line(answer.id))
+
+
+def fit_id(id: str) -> str:
+    """An id as the ids of sentences may be in Universal Dependencies: without slashes and white space.
+
+    These are written as in addresses, and so is the sign that they are written by, so that no two become one.
+
+    Example:
+        >>> fit_id("may/my notes.txt:0"), fit_id("100%:0")
+        ('may%2Fmy%20notes.txt:0', '100%25:0')
+    """
+    return _UNFIT.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), id)
 
 
 def _line(name: str) -> str:

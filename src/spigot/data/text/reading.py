@@ -1,6 +1,7 @@
 """Plain text from files and streams, in batches that suit both those who have much of it and those who wait."""
 
 import os
+import re
 import select
 import stat
 import time
@@ -16,6 +17,7 @@ from spigot.data.text.decoding import Decoder, Errors
 from spigot.data.text.raw import Splitter
 
 _BYTES = 1 << 16
+_UNFIT = re.compile(r"[\s/]+")
 
 
 @dataclass
@@ -25,7 +27,7 @@ class Reader:
     A source that makes one wait, a keyboard or a slow pipe, is answered before the next wait: its sentences are handed
     out as soon as a line ends them and nothing more has arrived. No sentence goes from one source into the next. They
     are numbered from 1, and with several sources the name of the source comes first: `notes-1`. Where two files have
-    one name, as many of their folders come with it as tell them apart: `may/notes-1`.
+    one name, as many of their folders come with it as tell them apart: `may_notes-1`.
 
     Attributes:
         sources: Files, gzipped or not, and open streams of bytes.
@@ -86,7 +88,10 @@ class Reader:
 
 
 def _prefixes(sources: Sequence[Path | BinaryIO]) -> list[str]:
-    """What comes before the numbers of each source: nothing if it is alone, or else the shortest names that differ."""
+    """What comes before the numbers of each source: nothing if it is alone, or else the shortest names that differ.
+
+    They are written as the ids of Universal Dependencies may be, without slashes and white space.
+    """
     if len(sources) == 1:
         return [""]
     paths = [source.resolve() if isinstance(source, Path) else Path("stdin") for source in sources]
@@ -97,7 +102,9 @@ def _prefixes(sources: Sequence[Path | BinaryIO]) -> list[str]:
         *(["/".join(path.parts[-k:]) for path in paths] for k in (1, *folders)),  # one name, of several kinds of files
     ]
     distinct = len(set(paths))
-    names = next((names for names in ways if len(set(names)) == distinct), [str(path) for path in paths])
+    plain = [[_UNFIT.sub("_", name) for name in names] for names in ways]
+    numbered = [f"{paths.index(path) + 1}" for path in paths]
+    names = next((names for names in plain if len(set(names)) == distinct), numbered)
     return [f"{name}-" for name in names]
 
 
