@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -146,3 +148,17 @@ def test_what_the_system_says_has_no_number():
     assert cli._message(FileNotFoundError(2, "No such file or directory", "a.sdp")) == (
         "a.sdp: no such file or directory."
     )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
+def test_termination_leaves_nothing_half_written(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spigot", "parse", "-", "-o", str(tmp_path / "out.jsonl")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 143
+        assert process.stderr is not None
+        assert process.stderr.read().endswith("spigot: terminated.\n")
+    assert list(tmp_path.iterdir()) == []

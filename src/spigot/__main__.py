@@ -1,7 +1,9 @@
 """`spigot` and `python -m spigot`: what has to be settled before anything is loaded."""
 
 import os
+import signal
 import sys
+from types import FrameType
 
 _NEEDED = ("cyclopts", "rich", "jinja2", "matplotlib", "pydantic", "safetensors", "simplemma", "tomli_w")
 """What the layer does without, and the command does not."""
@@ -18,6 +20,12 @@ def lacks(error: ModuleNotFoundError) -> str:
     return f'the command needs {name}; install it with pip install "torch-spigot[nlp]".' if name in _NEEDED else ""
 
 
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Ends the command as Ctrl-C does, so that it takes away what it has half written."""
+    print("spigot: terminated.", file=sys.stderr)
+    sys.exit(128 + number)
+
+
 def main() -> int:
     """Run the command of this process.
 
@@ -28,6 +36,8 @@ def main() -> int:
     # running. Read when torch is loaded; a choice of the user's own stands.
     if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
         os.environ["OMP_WAIT_POLICY"] = "passive"
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # what was ignored stays so
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         from spigot import cli
         from spigot.cli.streams import show_what_can_be_shown

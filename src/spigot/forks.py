@@ -130,6 +130,7 @@ def _serve(work: Callable[[Any], Any], connection: Connection, ours: Iterable[Co
     """What a copy does."""
     give_kernels(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever shares out the work
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for end in ours:
         end.close()
     with contextlib.suppress(EOFError, OSError):
