@@ -56,6 +56,11 @@ class BiLSTMSettings(EncoderSettings):
     fixed_vectors: bool = False
     character_dim: Annotated[int, Field(ge=0, multiple_of=3)] = 0
 
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether they are fixed."""
+        return self.fixed_vectors
+
 
 @final
 @ENCODERS.register("bilstm")

@@ -60,6 +60,11 @@ class EncoderSettings(Values):
         """Whether training changes anything of it beside what an optimiser of its own settings updates."""
         return self.learns
 
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether pretrained vectors of words stay in it as they are."""
+        return False
+
 
 def encoder_settings(table: Any) -> EncoderSettings:
     """The settings of an encoder from a table; a BiLSTM unless it says otherwise.

@@ -63,6 +63,11 @@ class TransformerSettings(EncoderSettings):
         """Whether anything learns behind the transformer."""
         return self.layers == "mixed" or self.lstm > 0
 
+    def idle(self) -> dict[str, str]:
+        """The settings that do nothing beside others, and beside which."""
+        found = {"optimiser": "frozen = true"} if self.frozen else {"keep": "frozen = false"}
+        return found if self.lstm else {**found, "hidden": "lstm = 0"}
+
 
 @final
 @ENCODERS.register("transformer")

@@ -53,6 +53,15 @@ class TreeSettings(StageSettings):
     keep: Count = Field(default=0, description="Arc pruning: the best heads a word keeps; 0 keeps all.")
     optimiser: Optimiser = Optimiser(anneal_every=5)
 
+    def idle(self) -> dict[str, str]:
+        """The settings that do nothing beside others, and beside which."""
+        found = {} if self.scorer == "mlp" else {"mlp_layers": f"scorer = {self.scorer!r}"}
+        if not self.labelled:
+            found["relation_mlp"] = "labelled = false"
+            if self.scorer == "mlp":
+                found["dropout"] = "scorer = 'mlp' and labelled = false"
+        return found
+
 
 @final
 @STAGES.register("trees")
