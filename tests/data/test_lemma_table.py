@@ -107,3 +107,28 @@ def test_numbers_lose_all_commas_where_those_of_the_treebank_do() -> None:
     ]
     kept = LemmaTable.learn([Sentence(forms, forms, ("CD",) * 5)], ())
     assert [kept.lemma(form, "CD", form) for form in asked] == list(asked)
+
+
+def test_words_of_nations_keep_their_capital_where_those_seen_did() -> None:
+    nations = ("Italian", "Persian", "Norwegian", "Belgian", "Indian", "Russian", "Asian")
+    text = [Sentence(("A", word, "custodian"), ("a", word, "custodian"), ("DT", "JJ", "JJ")) for word in nations]
+    text += [Sentence(("Big", "Old"), ("big", "old"), ("JJ", "JJ"))] * 9  # as most are
+    table = LemmaTable.learn(text, {"custodian"})
+    assert table.capitals == {"JJ": ["ian"]}
+    assert table.lemma("Serbian", "JJ", "serbian") == "Serbian"
+    assert table.lemma("Custodian", "JJ", "custodian") == "custodian"  # which was seen without
+    assert table.lemma("SERBIAN", "JJ", "serbian") == "serbian"
+    assert table.lemma("Serbian", "NN", "serbian") == "serbian"
+
+
+def test_short_words_and_unknown_ones_are_not_cut_by_endings() -> None:
+    pairs = [("walked", "walk"), ("talked", "talk"), ("jumped", "jump"), ("loved", "love"), ("moved", "move")]
+    pairs += [("men", "man"), ("women", "woman"), ("firemen", "fireman")]
+    text = [Sentence((form,), (lemma,), ("VBD" if form.endswith("d") else "NNS",)) for form, lemma in pairs]
+    table = LemmaTable.learn(text, {"walk", "talk", "jump", "love", "r", "yan", "w", "seaman"})
+    assert table.lemma("red", "VBD", "red") == "red"
+    assert table.lemma("wed", "VBD", "wed") == "wed"
+    assert table.lemma("yen", "NNS", "yen") == "yen"
+    assert table.lemma("seamen", "NNS", "seamen") == "seaman"
+    assert table.lemma("tumbled", "VBD", "tumble") == "tumble"  # of two that are new, what the dictionary has
+    assert table.lemma("blogged", "VBD", "blogged") == "blogg"

@@ -12,6 +12,7 @@ from spigot.batches import Annotations, Batch, Encoded, collate, encode
 from spigot.config import Config
 from spigot.data.formats.conll import bare
 from spigot.data.sentence import COLUMNS, Sentence
+from spigot.data.tagging.agreement import agreed
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
@@ -331,8 +332,9 @@ class Parser:
         return found
 
     def answered(self, sentence: Sentence, found: Mapping[str, Any]) -> Sentence:
-        """A sentence with what was found in it, and no other annotation."""
-        return sentence.with_only(found)
+        """A sentence with what was found in it, and no other annotation; its tags fit the universal ones found."""
+        whole = sentence.with_only(found)
+        return whole if self.lemmas is None or self.tagger is None else agreed(whole, self.lemmas, self._lemmatiser)
 
     def read(self, sentences: Iterable[Sentence], *, tagged: bool = False, plain: bool = False) -> list[Sentence]:
         """The sentences as the system reads them: with its own tags and lemmas, and if they are plain in its spelling.

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar, final
 from spigot.data.formats.files import written
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemmas import REMEMBERED, Lemmatiser
+from spigot.data.tagging.tag_table import TagTable
 
 _KIND = "spigot lemmas 1"
 _LONGEST = 6  # letters of an ending that are looked at
@@ -20,6 +21,9 @@ _WORDS = 5  # of an ending, before anything is concluded from it
 _EXAMPLES = 3  # of a change, before it is made to words that were never seen
 _SHARE = 0.2  # of the words with an ending that a change must have
 _GROUPED = re.compile(r"(?<!\d)\d{1,3}(,\d{3})+(?!\d)")
+_NATION = 3  # letters of an ending that tells of a capital
+_SHORT, _STEM = 4, 3  # letters of a word that only loses its ending, and of what is left then
+_VOWELS = frozenset("aeiouy")
 _NONE = "_"  # in CoNLL-U: a word that has no lemma of its own
 
 _Item = TypeVar("_Item", str, "Change")
@@ -64,7 +68,9 @@ class LemmaTable:
         words: How words change that endings are wrong about, by tag.
         endings: How words change, the likeliest first, by tag and ending.
         cased: Tags whose lemmas keep their capitals.
+        capitals: Endings of words that keep theirs all the same, by tag: of nationalities, in English.
         dictionary: What the dictionary says of known words, where it is not the word itself.
+        tags: Which tags go with which universal ones.
 
     Example:
         >>> text = Sentence(("We", "thought"), lemmas=("we", "think"), tags=("PRP", "VBD"))
@@ -78,6 +84,8 @@ class LemmaTable:
     endings: Mapping[str, Mapping[str, tuple[Change, ...]]]
     cased: frozenset[str] = frozenset()
     dictionary: Mapping[str, str] = field(default_factory=dict)
+    capitals: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: TagTable = field(default_factory=TagTable)
     _cache: dict[tuple[str, str], str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
@@ -90,10 +98,11 @@ class LemmaTable:
 
         Example:
             >>> swam = Sentence(("Otters", "swam"), ("otter", "swim"), ("NNS", "VBD"))
-            >>> LemmaTable.learn([swam], {"otter"}).lemma("swam", "VBD", "swam")
+            >>> LemmaTable.learn([swam], {"otter"}).lemma("swam", "VBD", "swim")
             'swim'
         """
         forms: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+        sentences = list(sentences)
         for sentence in sentences:
             for form, tag, lemma in zip(sentence.forms, sentence.tags or (), sentence.lemmas or (), strict=False):
                 if form and lemma and (lemma != _NONE or form == _NONE):
@@ -103,16 +112,18 @@ class LemmaTable:
         cased = frozenset(tag for tag, pairs in forms.items() if _keeps_capitals(pairs))
         seen = {tag: _likeliest(pairs, cased=tag in cased) for tag, pairs in sorted(forms.items())}
         endings = {tag: _endings({low: change for low, (_, change) in some.items()}) for tag, some in seen.items()}
+        capitals = {tag: some for tag, some in _capital_endings(sentences).items() if tag not in cased}
         rules = cls(known, {}, endings, cased, said)
         wrong = {
             tag: {
                 low: change
                 for low, (form, change) in sorted(some.items())
-                if rules.lemma(form, tag, lemmatiser.lemma(form, tag)) != change.made(form)
+                if low[-_NATION:] in capitals.get(tag, ())  # whether with a capital or not is known of these
+                or rules.lemma(form, tag, lemmatiser.lemma(form, tag)) != change.made(form)
             }
             for tag, some in seen.items()
         }
-        return cls(known, wrong, endings, cased, said)
+        return cls(known, wrong, endings, cased, said, capitals, TagTable.learn(sentences))
 
     def lemmas(self, sentence: Sentence) -> tuple[str, ...]:
         """The lemmas of a sentence.
@@ -159,6 +170,8 @@ class LemmaTable:
         change = self.words.get(tag, {}).get(low)
         if change is not None and (lemma := change.made(own)):
             return lemma
+        if low[-_NATION:] in self.capitals.get(tag, ()) and _has_one_capital(form):
+            return form
         if guess.lower() != low and guess.lower() in self.known:
             return guess
         first = ""
@@ -166,6 +179,8 @@ class LemmaTable:
             if lemma.lower() in self.known:
                 return lemma
             first = first or lemma
+        if guess.lower() != low and guess.isalpha():
+            return guess  # neither is known: that of the dictionary is a word at least
         return first or own
 
     @cached_property
@@ -185,7 +200,8 @@ class LemmaTable:
         endings = self.endings[tag]
         for size in range(min(_LONGEST, len(low)), -1, -1):
             for change in endings.get(low[len(low) - size :], ()):
-                if lemma := change.made(own):
+                lemma = change.made(own)
+                if lemma and (lemma == own or not any(change) or _is_stem(lemma, change, low)):
                     yield lemma
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -205,6 +221,8 @@ class LemmaTable:
             "endings": self.endings,
             "cased": sorted(self.cased),
             "dictionary": self.dictionary,
+            "capitals": self.capitals,
+            "tags": self.tags.plain(),
         }
         with written(path) as file:
             file.write(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
@@ -233,11 +251,42 @@ class LemmaTable:
                 tag: {ending: tuple(map(_change, pairs)) for ending, pairs in some.items()}
                 for tag, some in plain["endings"].items()
             }
-            return cls(known, words, endings, frozenset(map(str, plain["cased"])), plain["dictionary"])
+            cased = frozenset(map(str, plain["cased"]))
+            # Earlier versions wrote neither of these.
+            capitals = {tag: list(map(str, some)) for tag, some in plain.get("capitals", {}).items()}
+            tags = TagTable.restored(plain["tags"]) if "tags" in plain else TagTable()
+            return cls(known, words, endings, cased, plain["dictionary"], capitals, tags)
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as cause:
             raise ValueError(
                 f"{os.fspath(path)} is not a whole table of lemmas; restore it, or remove it to do without."
             ) from cause
+
+
+def _has_one_capital(form: str) -> bool:
+    return len(form) > _NATION and form[0].isupper() and form[1:].islower()
+
+
+def _capital_endings(sentences: Iterable[Sentence]) -> dict[str, list[str]]:
+    """The endings, by tag, with which words that have a capital inside a sentence mostly have one in their lemma."""
+    found: dict[str, dict[str, dict[str, bool]]] = defaultdict(lambda: defaultdict(dict))
+    for sentence in sentences:
+        words = zip(sentence.forms[1:], (sentence.tags or ())[1:], (sentence.lemmas or ())[1:], strict=False)
+        for form, tag, lemma in words:
+            if _has_one_capital(form):
+                some = found[tag][form[-_NATION:].lower()]
+                some[form] = some.get(form, False) or lemma[:1].isupper()
+    likely = {
+        tag: sorted(e for e, some in endings.items() if len(some) >= _WORDS and sum(some.values()) >= 0.8 * len(some))
+        for tag, endings in sorted(found.items())
+    }
+    return {tag: endings for tag, endings in likely.items() if endings}
+
+
+def _is_stem(lemma: str, change: Change, low: str) -> bool:
+    """Whether what an ending leaves may be a word: short words change in ways of their own, which nothing predicts."""
+    if change.new:
+        return len(low) > _SHORT
+    return len(lemma) >= _STEM and not _VOWELS.isdisjoint(lemma.lower())
 
 
 def _change(pair: list[str]) -> Change:
