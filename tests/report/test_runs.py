@@ -384,7 +384,9 @@ def test_the_words_of_the_tables_are_those_of_the_command(capsys: pytest.Capture
     monkeypatch.setenv("COLUMNS", "300")
     words = ("Rain", "fell", "again")
     gold = Sentence(words, heads=(2, 0, 2), graph=Graph.of([Arc(2, 1, "ARG1"), Arc(3, 2, "ARG1")], [2]), label=1)
+    gold = gold.put("relations", ("nsubj", "root", "advmod"))
     first = replace(gold, heads=(0, 1, 1), graph=Graph.of([Arc(2, 1, "ARG2")], [2]), label=0)
+    first = first.put("relations", ("root", "obj", "advmod"))
     analysis = analyse([gold, gold], [first, first], [gold, first])
     print_analysis(analysis)
     printed = capsys.readouterr().out

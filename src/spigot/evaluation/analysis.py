@@ -18,10 +18,11 @@ from spigot.evaluation.columns import Bools
 from spigot.evaluation.counts import Counts
 from spigot.evaluation.examples import Example, Gained, pick
 from spigot.evaluation.heads import Against, HeadChanges
+from spigot.evaluation.relation_changes import RelationChanges, relation_changes
 from spigot.evaluation.sides import NO_JUDGES, Judge, Measures, Sides
 from spigot.evaluation.significance import bootstrap
 
-GroupName = Literal["all", "same", "different"]
+GroupName = Literal["all", "same", "relabelled", "different"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,12 @@ class Group:
     """Some of the sentences, and how both systems fare on them.
 
     Attributes:
-        name: `all`; `same`, those for which both systems have the same intermediate structure; or `different`.
+        name: `all`; `same`, those for which both systems have the same intermediate structure; `relabelled`, those
+            whose trees have the same heads and other relations; or `different`, the others.
         sentences: How many.
         words: How many; without punctuation, if that was left out.
-        scores: `UAS` and `exact trees`, `LF`, `UF` (both with tops) and `exact graphs`, `accuracy`: those that gold and
-            both systems have the annotation for.
+        scores: `UAS`, `exact trees` and, if there are relations, `LAS`; `LF`, `UF` (both with tops) and `exact
+            graphs`; `accuracy`: those that gold and both systems have the annotation for.
 
     Example:
         >>> Group("same", sentences=0, words=0, scores={}).scores
@@ -83,15 +85,19 @@ class Analysis:
         punctuation: Whether punctuation counts in everything about trees.
         split: The intermediate structures by which the sentences are divided: trees of parsers, graphs or trees of
             classifiers; `None` if a system has none.
-        groups: `all`, and if there is a split `same` and `different` (Table 3).
+        groups: `all`, and if there is a split `same` and `different` (Table 3); `relabelled` between these two, if
+            the split is by trees that have relations in both systems.
         heads: How the trees differ; needs the trees of both systems.
+        relations: How trees with relations differ; needs them in both systems.
         graphs: How the graphs differ; needs the graphs of both systems.
         labels: How the classes differ; needs the classes of both systems.
-        breakdowns: Scores by distance, role and length of sentence.
+        breakdowns: Scores by distance, relation, role and length of sentence.
         gained: What `gains` and `losses` count: `arcs`, right minus wrong labelled arcs and tops, or, without gold
             graphs, `heads`, words with the right head. `None` for classes, see `flips`.
         gains: Sentences that gained most from A to B, the largest gain first.
         losses: Sentences that lost most, the largest loss first.
+        labelled_gains: Sentences that gained most words with the right head and relation, if there are relations.
+        labelled_losses: Sentences that lost most of them.
         flips: Sentences whose class flipped: those put right, then those spoilt, then the rest, each with the most
             changed structures first.
         most_changed: Sentences of classifiers whose structures changed most.
@@ -113,12 +119,15 @@ class Analysis:
     split: Literal["trees", "graphs"] | None
     groups: tuple[Group, ...]
     heads: HeadChanges | None
+    relations: RelationChanges | None
     graphs: GraphChanges | None
     labels: LabelChanges | None
     breakdowns: tuple[Breakdown, ...]
     gained: Gained | None
     gains: tuple[Example, ...]
     losses: tuple[Example, ...]
+    labelled_gains: tuple[Example, ...]
+    labelled_losses: tuple[Example, ...]
     flips: tuple[Example, ...]
     most_changed: tuple[Example, ...]
 
@@ -183,22 +192,28 @@ def analyse(
         split=sides.structure,
         groups=_groups(sides, measures, samples, seed),
         heads=_head_changes(sides, against),
+        relations=_relation_changes(sides),
         graphs=changes.graph_changes(sides.arcs_a, sides.arcs_b, sides.roles) if sides.has_graphs else None,
         labels=_label_changes(sides),
         breakdowns=tuple(_breakdowns(sides, measures)),
         gained=picked.gained,
         gains=picked.gains,
         losses=picked.losses,
+        labelled_gains=picked.labelled_gains,
+        labelled_losses=picked.labelled_losses,
         flips=picked.flips,
         most_changed=picked.most_changed,
     )
 
 
 def _groups(sides: Sides, measures: Measures, samples: int, seed: int) -> tuple[Group, ...]:
-    changed = sides.changed
+    changed, relabelled = sides.changed, sides.relabelled
     members: dict[GroupName, Bools] = {"all": np.ones(len(sides.gold), dtype=np.bool_)}
     if changed is not None:
-        members["same"], members["different"] = ~changed, changed
+        members["same"] = ~changed
+        if relabelled is not None:
+            members["relabelled"], changed = relabelled, changed & ~relabelled
+        members["different"] = changed
     words = sides.columns.sums(sides.kept)
     groups = []
     for name, chosen in members.items():
@@ -225,6 +240,12 @@ def _head_changes(sides: Sides, against: Against) -> HeadChanges | None:
     return heads.head_changes(sides.columns, sides.kept, *sides.heads, graphs, against)
 
 
+def _relation_changes(sides: Sides) -> RelationChanges | None:
+    if not sides.has_relations:
+        return None
+    return relation_changes(sides.columns, sides.kept, sides.heads, sides.relations, list(sides.relation_names))
+
+
 def _label_changes(sides: Sides) -> LabelChanges | None:
     if not sides.has_labels:
         return None
@@ -234,6 +255,8 @@ def _label_changes(sides: Sides) -> LabelChanges | None:
 def _breakdowns(sides: Sides, measures: Measures) -> Iterator[Breakdown]:
     if "UAS" in measures:
         yield breakdowns.head_distances(sides.columns, sides.kept, *sides.heads)
+    if sides.judged_relations.any():
+        yield from breakdowns.tree_relations(sides.judged_relations, sides.heads, sides.relations, sides.relation_names)
     if "LF" in measures:
         yield breakdowns.arc_distances(sides.gold_arcs, sides.arcs_a, sides.arcs_b)
         yield breakdowns.arc_roles(sides.gold_arcs, sides.arcs_a, sides.arcs_b, sides.roles)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from spigot.evaluation.analysis import Analysis, Paired
 from spigot.evaluation.changes import GraphChanges, LabelChanges
 from spigot.evaluation.heads import HeadChanges
+from spigot.evaluation.relation_tables import labelled_examples, relation_tables
 from spigot.tables import Cell, Table, TableRow, plain_table
 
 _KINDS = {
@@ -13,9 +14,13 @@ _KINDS = {
     "from_semantic_modifier": "(c) old head was a semantic modifier",
     "any": "(a), (b) or (c)",
 }
-_MEASURES = {"UAS": "UAS", "LF": "LF", "accuracy": "Accuracy"}
-_BY = {"distance": "distance", "role": "role", "length": "sentence length"}
-_ROLES = 12  # rows of a breakdown by role; the rest is rare
+_MEASURES = {"UAS": "UAS", "LAS": "LAS", "LF": "LF", "accuracy": "Accuracy"}
+_BY = {"distance": "distance", "relation": "relation", "role": "role", "length": "sentence length"}
+_ABOUT = {
+    ("LAS", "relation"): "F1 of words with this relation, right if their head is too.",
+    ("UAS", "relation"): "Share of the words that should have this relation whose head is right.",
+}
+_ROLES = 12  # rows of a breakdown by role or relation; the rest is rare
 
 
 def analysis_tables(analysis: Analysis, first: str, second: str) -> Iterator[Table]:
@@ -35,8 +40,13 @@ def analysis_tables(analysis: Analysis, first: str, second: str) -> Iterator[Tab
         ['all · pipeline', 'all · ste', 'different · pipeline', 'different · ste']
     """
     yield _split(analysis, first, second)
-    if analysis.heads is not None and analysis.heads.changed:
+    relations = analysis.relations
+    if analysis.heads is not None and analysis.heads.changed and (analysis.heads.judged or relations is None):
         yield _head_kinds(analysis.heads, first, second)
+    if relations is not None and relations.differing:
+        yield from relation_tables(relations, first, second)
+        if examples := [*analysis.labelled_gains, *analysis.labelled_losses]:
+            yield labelled_examples(examples, first, second)
     if analysis.labels is not None:
         yield from _flips(analysis.labels, first, second)
     if analysis.graphs is not None:
@@ -45,18 +55,19 @@ def analysis_tables(analysis: Analysis, first: str, second: str) -> Iterator[Tab
 
 
 def _split(analysis: Analysis, first: str, second: str) -> Table:
-    names = list(dict.fromkeys(name for group in analysis.groups for name in group.scores))
+    groups = [group for group in analysis.groups if group.sentences]
+    names = list(dict.fromkeys(name for group in groups for name in group.scores))
     rows = []
-    for group in analysis.groups:
-        if not group.sentences:
-            continue
+    for group in groups:
         for system, side in ((first, "a"), (second, "b")):
             cells = [Cell(f"{group.sentences:,}")]
             cells += [_score(group.scores.get(name), side) for name in names]
             rows.append(TableRow(f"{group.name} · {system}", cells, aside=side == "a"))
     by = f" by whether their {analysis.split} are the same" if analysis.split else ""
+    told = "relabelled: the same heads and other relations; " if any(g.name == "relabelled" for g in groups) else ""
     about = (
-        f"Same: the sentences for which both systems have the same {analysis.split} inside; different: the others. "
+        f"Same: the sentences for which both systems have the same {analysis.split} inside; {told}"
+        "different: the others. "
         if analysis.split
         else ""
     )
@@ -169,5 +180,6 @@ def _breakdowns(analysis: Analysis, first: str, second: str) -> Iterator[Table]:
             for row in part.rows[:_ROLES]
         ]
         more = f"The {_ROLES} most frequent of {len(part.rows)}." if len(part.rows) > _ROLES else ""
+        note = " ".join(filter(None, (_ABOUT.get((part.measure, part.by), ""), more)))
         title = f"{_MEASURES[part.measure]} by {_BY[part.by]}, per cent"
-        yield Table(["", part.items, first, second, "difference"], rows, title, more, narrow=True)
+        yield Table(["", part.items, first, second, "difference"], rows, title, note, narrow=True)

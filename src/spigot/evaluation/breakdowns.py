@@ -1,4 +1,4 @@
-"""Where two systems differ: by distance, by role and by length of sentence."""
+"""Where two systems differ: by distance, by relation, by role and by length of sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Row:
     """Both systems on a part of what there is.
 
     Attributes:
-        name: The part: `3-5`, or a role.
+        name: The part: `3-5`, or a relation or role.
         items: What is wanted there: words, arcs or sentences.
         a: The score of system A.
         b: The score of system B.
@@ -46,11 +46,12 @@ class Breakdown:
     """A score in parts.
 
     Attributes:
-        measure: `UAS` of trees, `LF` of graphs or `accuracy` of classes.
+        measure: `UAS` or `LAS` of trees, `LF` of graphs or `accuracy` of classes.
         by: What tells the parts apart. `distance`: how many words lie from the head to the word, or from predicate to
-            argument, with the root and tops apart; `role`; `length`: how many words the sentence has.
+            argument, with the root and tops apart; `relation`; `role`; `length`: how many words the sentence has.
         items: What `Row.items` counts: `words`, `arcs` or `sentences`.
-        rows: The parts that have anything in them; distances and lengths ascend, frequent roles come first.
+        rows: The parts that have anything in them; distances and lengths ascend, frequent relations and roles come
+            first.
 
     Example:
         >>> from spigot.data.sentence import Sentence
@@ -61,8 +62,8 @@ class Breakdown:
         ('UAS', 'distance', [('root', 1.0, 0.0), ('1', 1.0, 0.0)])
     """
 
-    measure: Literal["UAS", "LF", "accuracy"]
-    by: Literal["distance", "role", "length"]
+    measure: Literal["UAS", "LAS", "LF", "accuracy"]
+    by: Literal["distance", "relation", "role", "length"]
     items: Literal["words", "arcs", "sentences"]
     rows: tuple[Row, ...]
 
@@ -92,6 +93,44 @@ def head_distances(columns: Columns, kept: Bools, gold: Ints, a: Ints, b: Ints) 
     right = [np.bincount(group[(heads == gold)[judged]], minlength=size) for heads in (a, b)]
     rows = _rows(["root", *_ranges(DISTANCES)], [(hits, wanted, wanted) for hits in right])
     return Breakdown("UAS", "distance", "words", rows)
+
+
+def tree_relations(
+    judged: Bools, heads: tuple[Ints, Ints, Ints], relations: tuple[Ints, Ints, Ints], names: dict[str, int]
+) -> tuple[Breakdown, Breakdown]:
+    """F1 of each relation, right if the head is too; and the share of words with it whose head is right.
+
+    Args:
+        judged: Which words count, and have a right head and relation.
+        heads: The right heads, those of system A and those of system B.
+        relations: The numbers of the relations of the three.
+        names: The number of each relation, from 0.
+
+    Example:
+        >>> heads, root, dep = np.array([2, 0]), np.array([1, 0]), np.array([0, 0])
+        >>> labelled, bare = tree_relations(heads >= 0, (heads,) * 3, (root, root, dep), {"root": 0, "dep": 1})
+        >>> [(row.name, row.a, round(row.b, 3)) for row in labelled.rows]
+        [('root', 1.0, 0.667), ('dep', 1.0, 0.0)]
+        >>> [(row.name, row.difference) for row in bare.rows]
+        [('root', 0.0), ('dep', 0.0)]
+    """
+    gold, size = relations[0], len(names)
+    wanted = np.bincount(gold[judged], minlength=size)
+    labelled: list[_Counts] = []
+    bare: list[_Counts] = []
+    for found, named in zip(heads[1:], relations[1:], strict=True):
+        attached = judged & (found == heads[0])
+        right = np.bincount(gold[attached & (named == gold)], minlength=size)
+        labelled.append((right, np.bincount(named[judged], minlength=size), wanted))
+        bare.append((np.bincount(gold[attached], minlength=size), wanted, wanted))
+
+    def frequent(counts: list[_Counts]) -> tuple[Row, ...]:
+        return tuple(sorted(_rows(list(names), counts), key=lambda row: -row.items))
+
+    return (
+        Breakdown("LAS", "relation", "words", frequent(labelled)),
+        Breakdown("UAS", "relation", "words", frequent(bare)),
+    )
 
 
 def arc_distances(gold: Arcs, a: Arcs, b: Arcs) -> Breakdown:

@@ -122,6 +122,13 @@ class Columns:
         self._check(self.sentence[known], heads[known], 0, self.lengths[self.sentence[known]], "head")
         return heads
 
+    def relations(self, sentences: Sequence[Sentence], numbers: dict[str, int]) -> Ints:
+        """The number of every word's relation to its head; -1 in sentences without relations."""
+        known = np.array([sentence.relations is not None for sentence in sentences], dtype=np.bool_)[self.sentence]
+        relations = np.full(len(known), -1)
+        relations[known] = [numbers[name] for sentence in sentences for name in sentence.relations or ()]
+        return relations
+
     def arcs(self, sentences: Sequence[Sentence], roles: dict[str, int]) -> Arcs:
         """All graphs.
 
@@ -187,6 +194,17 @@ def role_numbers(*sides: Sequence[Sentence]) -> dict[str, int]:
     """
     names = {arc.role for side in sides for sentence in side if sentence.graph for arc in sentence.graph.arcs}
     return {name: number for number, name in enumerate(sorted(names), 1)}
+
+
+def relation_numbers(*sides: Sequence[Sentence]) -> dict[str, int]:
+    """Numbers for all relations in alphabetical order, from 0.
+
+    Example:
+        >>> relation_numbers([Sentence(("Go", "on"), relations=("root", "advmod"))], [Sentence(("Go", "on"))])
+        {'advmod': 0, 'root': 1}
+    """
+    names = {name for side in sides for sentence in side for name in sentence.relations or ()}
+    return {name: number for number, name in enumerate(sorted(names))}
 
 
 def arc_counts(gold: Arcs, answer: Arcs) -> Counts:

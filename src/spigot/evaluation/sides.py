@@ -7,7 +7,7 @@ import numpy as np
 
 from spigot.data.sentence import Sentence
 from spigot.evaluation.changes import arcs_changed
-from spigot.evaluation.columns import Arcs, Bools, Columns, Ints, arc_counts, exact, role_numbers
+from spigot.evaluation.columns import Arcs, Bools, Columns, Ints, arc_counts, exact, relation_numbers, role_numbers
 from spigot.evaluation.counts import Counts, aligned
 
 Judge = Callable[[Sequence[Sentence], Sequence[Sentence]], Counts]
@@ -31,6 +31,7 @@ class Sides:
         columns: How they are laid out.
         kept: Which words count in trees.
         has_heads: Whether both systems have trees.
+        has_relations: Whether the trees of both have relations, in every sentence.
         has_graphs: Whether both have graphs.
         has_labels: Whether both have classes.
         roles: The number of each role.
@@ -81,6 +82,18 @@ class Sides:
                 self.columns.heads(b),
             )
             self.heads_changed: Ints = self.columns.sums(self.kept & (self.heads[1] != self.heads[2]))
+            self.words_changed: Ints = self.heads_changed  # words with another head or relation
+        self.has_relations: bool = self.has_heads and all(s.relations is not None for side in (a, b) for s in side)
+        self.relation_names: dict[str, int] = relation_numbers(gold, a, b) if self.has_relations else {}
+        if self.has_relations:
+            self.relations: tuple[Ints, Ints, Ints] = (
+                self.columns.relations(gold, self.relation_names),
+                self.columns.relations(a, self.relation_names),
+                self.columns.relations(b, self.relation_names),
+            )
+            renamed = self.relations[1] != self.relations[2]
+            self.relations_changed: Ints = self.columns.sums(self.kept & renamed)
+            self.words_changed = self.columns.sums(self.kept & (renamed | (self.heads[1] != self.heads[2])))
         if self.has_graphs:
             self.arcs_a, self.arcs_b = (self.columns.arcs(side, self.roles) for side in (a, b))
             self.arcs_changed: Ints = arcs_changed(self.arcs_a, self.arcs_b)
@@ -100,9 +113,23 @@ class Sides:
         """Which sentences have different intermediate structures; `None` if there are none."""
         if self.structure is None:
             return None
-        return (self.arcs_changed if self.structure == "graphs" else self.heads_changed) > 0
+        return (self.arcs_changed if self.structure == "graphs" else self.words_changed) > 0
 
-    def known(self, field: Literal["heads", "graph", "label"]) -> Bools:
+    @property
+    def relabelled(self) -> Bools | None:
+        """Which of them have different relations and the same heads; `None` if these are no trees with relations."""
+        if self.structure != "trees" or not self.has_relations:
+            return None
+        return (self.words_changed > 0) & (self.heads_changed == 0)
+
+    @property
+    def judged_relations(self) -> Bools:
+        """Which words can be judged by head and relation; without relations on both sides none."""
+        if not self.has_relations:
+            return np.zeros_like(self.kept)
+        return self.kept & (self.heads[0] >= 0) & (self.relations[0] >= 0)
+
+    def known(self, field: Literal["heads", "relations", "graph", "label"]) -> Bools:
         """Which sentences have gold annotation."""
         return np.array([getattr(sentence, field) is not None for sentence in self.gold], dtype=np.bool_)
 
@@ -115,6 +142,9 @@ class Sides:
             found["UAS"] = *trees, known
             judged = known & ((self.columns.sums(self.kept) > 0) | (self.columns.lengths == 0))
             found["exact trees"] = exact(trees[0], judged), exact(trees[1], judged), judged
+            if self.judged_relations.any():
+                labelled = self.labelled_counts(1), self.labelled_counts(2)
+                found["LAS"] = *labelled, known & self.known("relations")
         if self.has_graphs and self.gold_arcs.known.any():
             known = self.gold_arcs.known
             graphs = [arc_counts(self.gold_arcs, arcs) for arcs in (self.arcs_a, self.arcs_b)]
@@ -131,7 +161,8 @@ class Sides:
                 known,
             )
         everyone = np.ones(len(self.gold), dtype=np.bool_)
-        for name, judge in self.more.items():
+        others = {name: judge for name, judge in self.more.items() if name not in found}
+        for name, judge in others.items():
             found[name] = judge(self.gold, self.a), judge(self.gold, self.b), everyone
         return found
 
@@ -139,6 +170,13 @@ class Sides:
         judged = self.kept & (self.heads[0] >= 0)
         words = self.columns.sums(judged)
         return Counts(self.columns.sums(judged & (heads == self.heads[0])), words, words)
+
+    def labelled_counts(self, side: Literal[1, 2]) -> Counts:
+        """Words with the right head and relation, and all that are judged, of each sentence; of system A or of B."""
+        judged = self.judged_relations
+        right = (self.heads[side] == self.heads[0]) & (self.relations[side] == self.relations[0])
+        words = self.columns.sums(judged)
+        return Counts(self.columns.sums(judged & right), words, words)
 
 
 def _kinds(side: Sequence[Sentence]) -> str:
