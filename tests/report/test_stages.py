@@ -1,6 +1,7 @@
 """Reports of systems that the paper does not have: three stages, two graphs, tags."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ import pytest
 
 from spigot.config import make_config
 from spigot.data.formats import read
-from spigot.models import account
+from spigot.data.sentence import Arc, Graph, Sentence
+from spigot.models import account, fresh
 from spigot.report.accounts import account_markup, estimators, live_wires
-from spigot.report.answers import answers, judge
-from spigot.report.material import Contender, experiments, read_run
+from spigot.report.answers import Answers, answers, judge
+from spigot.report.material import Contender, Run, experiments, read_run
 from spigot.report.page import Page, render
 from spigot.report.runs import report
+from spigot.report.speed import Pace
 from spigot.training import checkpoint
 from spigot.training.judges import judges
 from spigot.training.run import train
@@ -177,3 +180,18 @@ def test_any_structure_inside_may_have_changed(runs: dict[str, Path]) -> None:
     assert flipped.flipped
     assert abs(flipped.gain) == 2
     assert [one.stage for one in judges(run.config)] == ["mood", "syntax", "semantics"]
+
+
+def test_trees_with_other_relations_have_changed() -> None:
+    syntax = {**SMALL, "annotation": "trees", "labelled": True}
+    stages = {"syntax": syntax, "semantics": {**GRAPHS, "reads": {"stage": "syntax", "as": "heads"}}}
+    config = make_config({"data": {"tags": "columns"}, "stages": stages})
+    graph = Graph.of([Arc(2, 1, "ARG1")], tops=[2])
+    rain = Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"), graph=graph)
+    contender = Contender("mine", (Run(Path("nowhere"), config, {}),), 0)
+    mine = Answers(contender, fresh(config, {"trees": [rain], "graphs": [rain]}), [rain], [rain], Pace(1, 2, 0.5))
+    told = {}
+    for relations in (("obj", "root"), ("nsubj", "root"), None):
+        other = replace(mine, found=[rain.put("relations", relations)])
+        told[relations] = judge(other, mine)[0].changed
+    assert list(told.values()) == [True, False, False]  # without any on one side there is nothing to compare

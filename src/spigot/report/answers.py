@@ -177,7 +177,14 @@ def is_whole(annotation: AbstractAnnotation, sentence: Sentence) -> bool:
 
 def _same(annotation: AbstractAnnotation, one: Sentence, other: Sentence) -> bool:
     first, second = one.get(annotation.name), other.get(annotation.name)
-    return first is None or second is None or annotation.same(first, second)
+    if first is None or second is None:
+        return True
+    if not annotation.same(first, second):
+        return False
+    # What stands beside the value: the relations of trees that have some on both sides.
+    drawn = [annotation.drawn(sentence) for sentence in (one, other)]
+    labelled = [each.arcs for each in drawn if each is not None and each.labelled]
+    return len(labelled) < len(drawn) or labelled[0] == labelled[1]
 
 
 def _worth(answers: Answers) -> list[int]:
