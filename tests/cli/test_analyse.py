@@ -89,6 +89,9 @@ def test_gold_sentences_are_found_in_the_runs(trained, files, tmp_path, capsys):
     assert "--format sst is about a gold FILE" in failure(capsys, trained, twin, "--format", "sst")
     write([replace(sentence, graph=Graph()) for sentence in read(twin / "gold.id.jsonl")], twin / "gold.id.jsonl")
     assert "have different graphs; name the gold FILE" in failure(capsys, trained, twin, "--part", "id")
+    renamed = [s.put("relations", ("x",) * len(s)) for s in read(trained / "gold.id.jsonl")]
+    write(renamed, twin / "gold.id.jsonl")
+    assert "have different trees; name the gold FILE" in failure(capsys, trained, twin, "--part", "id")
     (twin / "gold.id.jsonl").write_text((twin / "gold.ood.jsonl").read_text())
     assert "have different sentences; name the gold FILE" in failure(capsys, trained, twin, "--part", "id")
     for run_folder in (first := tmp_path / "first", second := tmp_path / "second"):
@@ -123,6 +126,30 @@ def test_tables_of_classifiers(files, capsys):
     assert "3 of 8 sentences flipped their class: 0 put right, 3 made wrong, 0 from one wrong class to another." in out
     assert "Flipped classes" in out
     assert "Most changed structures" in out
+
+
+def test_relations_alone_may_differ(files, tmp_path, capsys):
+    other = [s.put("relations", tuple("x" if name == "det" else name for name in s.relations or ())) for s in PARSED]
+    for name, sentences in (("a", PARSED), ("b", other)):
+        write([sentence.put("graph", None) for sentence in sentences], tmp_path / f"{name}.conllu")
+    sides = (tmp_path / "a.conllu", tmp_path / "b.conllu", files["gold"])
+    assert run(*sides, "--json") == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"].values()
+    (det,) = result["relations"]["by_pair"]
+    sentences = sum("det" in (sentence.relations or ()) for sentence in PARSED)
+    assert (det["before"], det["after"], det["right_b"]) == ("det", "x", 0)
+    assert det["words"] == det["same_head"] == det["right_a"] > sentences
+    assert {one["name"]: one["sentences"] for one in result["groups"]} == {
+        "all": 8,
+        "same": 8 - sentences,
+        "relabelled": sentences,
+        "different": 0,
+    }
+    assert run(*sides) == 0
+    out = capsys.readouterr().out
+    assert f"Trees: {sentences} of 8 sentences differ, {sentences} of them in relations alone" in out
+    assert re.search(rf"^ +det → x +{det['words']} +{det['words']} +{det['words']} +0$", out, re.MULTILINE)
+    assert re.search(r"^ +det +\d+ +100.0 +0.0 +−100.0$", out, re.MULTILINE)
 
 
 def test_text_from_outside_cannot_touch_the_screen(tmp_path, capsys):

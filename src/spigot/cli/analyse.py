@@ -34,8 +34,8 @@ def analyse(
 
     spigot analyse RUN_A RUN_B [RUN_C ...] [FILE]: each further run is held against the first one, usually the
     pipeline, whose parser never felt the end task. The sentences are divided by whether the two have the same
-    intermediate structure; then come kinds of head change, what changed in graphs and classes, scores by distance,
-    role and length of sentence, and the sentences that gained and lost most.
+    intermediate structure; then come kinds of head change, what changed in relations, graphs and classes, scores by
+    distance, relation, role and length of sentence, and the sentences that gained and lost most.
 
     Parameters
     ----------
@@ -147,7 +147,10 @@ def _kept(systems: Sequence[Path], part: str) -> tuple[Path, list[Sentence]]:
         if [sentence.forms for sentence in other] != [sentence.forms for sentence in gold]:
             raise ValueError(f"{there[0]} and {path} have different sentences; name the gold FILE after the runs.")
         for field, kind in annotations_in(gold).items():
-            if any(_differ(x.get(field), y.get(field)) for x, y in zip(gold, other, strict=True)):
+            pairs = (
+                (x.get(name), y.get(name)) for x, y in zip(gold, other, strict=True) for name in (field, *kind.beside)
+            )
+            if any(_differ(first, second) for first, second in pairs):
                 raise ValueError(
                     f"{there[0]} and {path} have different {kind.nouns}; name the gold FILE after the runs."
                 )
