@@ -68,6 +68,7 @@ def _shown(text: str, **options: bool) -> str:
         ("the U.S. and e.g. a Ph.D. in notes.txt", "the U.S. and e.g. a Ph.D. in notes.txt"),
         ("in /usr/lib/x.so, C:\\docs\\a.doc, and ~/a/b.", "in /usr/lib/x.so , C:\\docs\\a.doc , and ~/a/b ."),
         ("v1.2.3 of 2020-01-05T10:30:00Z", "v1.2.3 of 2020-01-05T10:30:00Z"),
+        ("01-Feb-02, 3-may-2011 and 4-May-fly", "01-Feb-02 , 3-may-2011 and 4 - May - fly"),
         ("’Tis rock 'n' roll, 'bout 5 o'clock, y'all", "’T is rock 'n' roll , 'bout 5 o'clock , y'all"),
         ("👍🏽 👩\u200d👩\u200d👧🇳🇴 1\ufe0f\u20e3", "👍🏽 👩\u200d👩\u200d👧 🇳🇴 1\ufe0f\u20e3"),
         ("cafe\u0301s (\u0301", "cafe\u0301s (\u0301"),
@@ -340,6 +341,26 @@ def test_text_is_told_in_the_manner_of_the_training_data() -> None:
     straight = Conventions.of(Vocab.of([Sentence(('"', "n't", "--", "can", "not"))]))
     assert straight.respell(Sentence(("“", "N’T", "”", "—"))).forms == ('"', "N'T", '"', "--")
     assert straight.cannot
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("The \ufb01rst of\ufb01ce", "The first office"),
+        ("in\u00adter\u00adna\u00adtion\u00adal", "international"),
+        ("Nai\u0308ve re\u0301sume\u0301s", "Na\u00efve r\u00e9sum\u00e9s"),
+        ("\uff28\uff45\uff4c\uff4c\uff4f", "Hello"),
+        ("\u2026 \u00bd \u2122", "\u2026 \u00bd \u2122"),  # signs and numbers
+        ("Wanna go? Gonna! Wan Na", "wan na go ? gon na ! Wan Na"),
+    ],
+)
+def test_words_are_told_in_letters_that_are_known(text: str, told: str) -> None:
+    conventions = Conventions.of(Vocab.of([Sentence(("the", "first", "office"))]))
+    (sentence,) = sentences(text, lines=True)
+    assert " ".join(conventions.respell(sentence).forms) == told
+    assert detokenise(sentence) == text
+    strange = Conventions.of(Vocab.of([Sentence(("\ufb01rst", "\ufb02ight"))]))  # which has such letters itself
+    assert strange.respell(Sentence(("\ufb01rst",))).forms == ("\ufb01rst",)
 
 
 def test_hyphens_are_cut_as_in_the_training_data() -> None:

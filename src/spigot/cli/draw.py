@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import cyclopts
 
-from spigot.bundled import default_model
+from spigot.bundled import default_model, is_model
 from spigot.cli.answers import Enhanced, format_beside, stream_answers
 from spigot.cli.console import AsJson, FormatName, counted, print_json, say
 from spigot.data.sentence import Sentence
@@ -78,6 +78,8 @@ def draw(
         Print the words and the arcs with their marks as JSON, instead of drawing them.
     """
     if text is not None or file is None:
+        if file is not None and is_model(file):
+            raise ValueError(f"{file} is a model, not a file to draw; add --model {file} to --text.")
         if text is None or file is not None:
             raise ValueError("there is nothing to draw, or too much; give either a file or --text.")
         if trees is not None or gold or before:

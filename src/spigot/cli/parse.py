@@ -188,6 +188,7 @@ def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
     if first == STREAM or first.is_file():
         return default_model(), words
     if first.is_dir():
+        _refuse_folder(first)
         run_folder(first)  # which says what is wrong with it
     models = ", ".join(bundled_models()) or "there are none"
     raise FileNotFoundError(
@@ -195,11 +196,20 @@ def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
     )
 
 
+def _refuse_folder(path: Path) -> None:
+    """Complain about a folder of texts where there is to be a file; not about what is left of a run."""
+    texts = (child for child in path.rglob("*") if child.is_file() and not child.name.startswith("."))
+    if not (path / "vocab.json").exists() and any(texts):
+        raise IsADirectoryError(f"{path} is a folder; to parse all files in it, add --on processes -o FOLDER.")
+
+
 def _check_ends(files: Sequence[Path], out: Path) -> None:
     """Complain before any work if there is nothing to read from, or nowhere to write to."""
     check_names(files, out)
     for path in files:
         if path != STREAM:
+            if path.is_dir():
+                _refuse_folder(path)
             require(path)
         elif sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] # so it is with <&-
             raise ValueError("standard input is closed; give a FILE to read.")

@@ -16,7 +16,7 @@ from spigot.data.tagging.agreement import agreed
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
-from spigot.data.text.conventions import Conventions
+from spigot.data.text.conventions import Conventions, plain_letters
 from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
 from spigot.encoders import AbstractEncoder
@@ -400,7 +400,7 @@ def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) 
         lemmas = lemmas if table is None else table.lemmas(read)
         if read.forms != given.forms:
             words = zip(given.forms, read.forms, lemmas, strict=True)
-            lemmas = tuple(own.lower() if lemma == said.lower() else lemma for own, said, lemma in words)
+            lemmas = tuple(plain_letters(own).lower() if lemma == said.lower() else lemma for own, said, lemma in words)
         if "i" in lemmas and read.tags is not None:
             tagged = zip(lemmas, read.tags, strict=True)
             lemmas = tuple("I" if (lemma, tag) == ("i", "PRP") else lemma for lemma, tag in tagged)

@@ -154,7 +154,7 @@ def read_query(given: object, known: Mapping[str, Conventions], limits: Limits =
     if total > limits.total:
         raise Refused(
             413,
-            f"this is {sum(map(len, found))} words for {len(systems)} systems; "
+            f"this is {sum(map(len, found))} words for {len(systems)} system{'s' if len(systems) > 1 else ''}; "
             f"words times systems may be {limits.total} at most, so send less at a time.",
         )
     if not 1 <= asked.top <= limits.top:

@@ -12,6 +12,7 @@ from spigot.data.tagging.tagger import Tagger
 _BARE = frozenset({"NN", "JJ"})
 # The dictionary leaves alone what may be a verb or a possessive; the tag tells.
 _CLITICS = {("'s", "VBZ"): "be", ("’s", "VBZ"): "be", ("s", "VBZ"): "be", ("'d", "MD"): "would", ("’d", "MD"): "would"}
+_CLITICS |= {("sha", tag): "shall" for tag in ("MD", "VB", "VBP")}
 _CLITICS |= {("lem", tag): "let" for tag in ("VB", "VBP")} | {("gim", tag): "give" for tag in ("VB", "VBP")}  # lem me
 REMEMBERED = 500_000
 """Words kept between calls: a stream may hold any number of them."""

@@ -6,14 +6,17 @@ which manner is its own.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from spigot.data.sentence import Sentence
 from spigot.data.text.abbreviations import PREFIXES
 from spigot.data.text.raw import Splitter, sentences
 from spigot.data.text.spacing import Spacing
+from spigot.data.text.tokens import is_contraction
 
 if TYPE_CHECKING:
     from spigot.data.vocab import Vocab
@@ -28,6 +31,8 @@ _DOTS = ("...", "\u2026", "....", "..")
 _DOUBLE = ('"', "\u201c", "\u201d", "``", "''", "\u201e", "\u00ab", "\u00bb")
 _SINGLE = ("'", "\u2018", "\u2019", "`", "\u201a")
 _OPEN = dict.fromkeys(_DOUBLE, ("\u201c", "``", '"', "\u00ab")) | dict.fromkeys(_SINGLE, ("\u2018", "`", "'"))
+_OPENERS = frozenset({"Gim", "Gon", "Lem", "Wan"})  # Gimme, Gonna, Lemme, Wanna
+_UNSEEN = "\u00ad\u2060\ufeff"  # signs inside words that print nothing, and mean nothing
 _SHUT = dict.fromkeys(_DOUBLE, ("\u201d", "''", '"', "\u00bb")) | dict.fromkeys(_SINGLE, ("\u2019", "'"))
 
 
@@ -40,6 +45,7 @@ class Conventions:
         cannot: Whether `cannot` is two words.
         spellings: What to write for a token, in place of how it is spelt; both lower-case.
         opening: The same for quotation marks that open, where that makes a difference.
+        letters: Whether words are in plain letters; see `plain_letters`.
 
     Example:
         >>> from spigot.data.vocab import Vocab
@@ -55,6 +61,7 @@ class Conventions:
     cannot: bool = True
     spellings: Mapping[str, str] = field(default_factory=dict)
     opening: Mapping[str, str] = field(default_factory=dict)
+    letters: bool = True
 
     @classmethod
     def of(cls, vocab: "Vocab") -> "Conventions":
@@ -87,16 +94,25 @@ class Conventions:
             cannot="cannot" not in counts,
             spellings=spellings,
             opening=opening,
+            letters=100 * sum(plain_letters(word) != word for word in counts) <= len(counts),
         )
 
     def respell(self, sentence: Sentence) -> Sentence:
-        """The sentence as the training data would spell it.
+        """The sentence as the training data would spell it, in letters that they have.
 
         Args:
             sentence: A sentence; its white space, if it is known, tells which quotation marks open.
         """
         spellings = self.spellings
         forms = sentence.forms
+        if self.letters and not all(map(str.isascii, forms)):
+            plain = tuple(map(plain_letters, forms))
+            if plain != forms:
+                return self.respell(replace(sentence, forms=plain))
+        if not _OPENERS.isdisjoint(forms):
+            small = tuple(form.lower() if _opens(sentence, k) else form for k, form in enumerate(forms))
+            if small != forms:
+                return self.respell(replace(sentence, forms=small))
         if not spellings or spellings.keys().isdisjoint(map(str.lower, forms)):
             return sentence
         spacing = sentence.source
@@ -138,6 +154,31 @@ class Conventions:
             ('A', 'well-made', 'film', '.')
         """
         return sentences(source, lines=lines, tokenised=tokenised, hyphens=self.hyphens, cannot=self.cannot)
+
+
+def _opens(sentence: Sentence, place: int) -> bool:
+    """Whether a word is the first of a contraction whose halves are no words, and are only known in small letters."""
+    forms, spacing = sentence.forms, sentence.source
+    if forms[place] not in _OPENERS or place + 1 == len(forms):
+        return False
+    apart = isinstance(spacing, Spacing) and bool(spacing.after[place])
+    return not apart and is_contraction(forms[place], forms[place + 1])
+
+
+@lru_cache(maxsize=1 << 14)
+def plain_letters(form: str) -> str:
+    """A word in the usual letters, where it is written in ligatures, wide or styled ones, with soft hyphens, or marks
+    apart from their letters. Signs and numbers stay as they are.
+
+    Example:
+        >>> plain_letters("\ufb01rst"), plain_letters("in\u00adter"), plain_letters("nai\u0308ve"), plain_letters("½")
+        ('first', 'inter', 'naïve', '½')
+    """
+    if form.isascii() or not form[0].isalpha():
+        return form
+    kept = "".join(sign for sign in form if sign not in _UNSEEN)
+    found = unicodedata.normalize("NFKC", kept)
+    return found if found and not any(map(str.isspace, found)) else form
 
 
 def _written_like(form: str, other: str) -> str:
