@@ -144,17 +144,26 @@ class Config(Values):
 
     def _check_frozen(self) -> None:
         """What stands behind a frozen wire must stay as it is."""
-        encoders = (self.stages[name].encoder for name in self.trained)
-        names = {encoder if isinstance(encoder, str) else encoder.trains for encoder in encoders}
-        shared = {name for name in names if name in self.encoders and self.encoders[name].encoder.learns}
+        phases = [*self._pretrained(), self.trained]
         for name, stage in self.stages.items():
-            if not is_learned(stage) or name in self.trained:
+            shared = shared_encoder(stage)
+            if not is_learned(stage) or name in self.trained or shared not in self.encoders:
                 continue
-            if isinstance(stage.encoder, str) and stage.encoder in shared:
+            last = max((k for k, names in enumerate(phases) if name in names), default=-1)
+            later = {other for names in phases[last + 1 :] for other in names}
+            trained = any(trained_encoder(self.stages[other]) == shared for other in later)
+            if trained and self.encoders[shared].encoder.learns:
+                built = "" if isinstance(stage.encoder, str) else ", which its encoder is built on,"
                 raise ValueError(
-                    f"'pipeline' freezes {name}, and encoders.{stage.encoder} is trained by other stages; give {name} "
-                    "an encoder of its own"
+                    f"'pipeline' freezes {name}, and encoders.{shared}{built} is trained by other stages; give {name} "
+                    f"an encoder of its own{', built on no other' if built else ''}"
                 )
+
+    def _pretrained(self) -> list[list[str]]:
+        """The stages that learn in each pretraining, in order."""
+        read = {wire.stage for _, wire in self.wires} if self.training.pretrain else ()
+        leaders = [name for name in self.supervised if name in read and not self.stages[name].start]
+        return [[*self.reached(name), *self.companions(name)] for name in leaders]
 
     def _check_folds(self) -> None:
         """Only what is trained once and for all, by itself, can be trained once for each fold."""
@@ -172,8 +181,11 @@ class Config(Values):
                     f"system or estimator 'pipeline', or {name}.folds = 0 and data.{self.data_of(name)}.part to have "
                     "it learn from other sentences than those that read it"
                 )
-            if stage.reads or isinstance(stage.encoder, str):
-                raise ValueError(f"{name}.folds needs a stage that reads no other one and has an encoder of its own")
+            if stage.reads or shared_encoder(stage):
+                raise ValueError(
+                    f"{name}.folds needs a stage that reads no other one and has an encoder of its own, built on no "
+                    f"other; give {name} such a one, or set {name}.folds = 0"
+                )
             if not self.training.pretrain:
                 raise ValueError(f"{name}.folds needs training.pretrain: how long its parsers are trained")
 
@@ -302,6 +314,31 @@ def stage_class(settings: StageSettings) -> type[AbstractStage]:
         'TreeStage'
     """
     return STAGES.find(settings.model or settings.annotation)
+
+
+def shared_encoder(settings: StageSettings) -> str:
+    """The shared encoder that a stage reads: the one it names, or the one that its own is built on; empty if none.
+
+    Example:
+        >>> import spigot.stages
+        >>> from spigot.encoders import BranchSettings
+        >>> shared_encoder(StageSettings(annotation="trees", encoder=BranchSettings(of="words")))
+        'words'
+    """
+    return settings.encoder if isinstance(settings.encoder, str) else settings.encoder.reads
+
+
+def trained_encoder(settings: StageSettings) -> str:
+    """The shared encoder that the loss of a stage trains; empty if none.
+
+    Example:
+        >>> import spigot.stages
+        >>> from spigot.encoders import BranchSettings
+        >>> over = {over: BranchSettings(of="words", over=over) for over in ("vectors", "states")}
+        >>> {name: trained_encoder(StageSettings(annotation="trees", encoder=one)) for name, one in over.items()}
+        {'vectors': '', 'states': 'words'}
+    """
+    return settings.encoder if isinstance(settings.encoder, str) else settings.encoder.trains
 
 
 def is_learned(settings: StageSettings) -> bool:

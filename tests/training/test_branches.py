@@ -1,0 +1,94 @@
+"""Stages that read words by a branch of a shared encoder: taken over, frozen, jackknifed, and left untrained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from spigot.config import Config, make_config
+from spigot.models.parser import Parser
+from spigot.training import checkpoint
+from spigot.training.checkpoint import write_tensors
+from spigot.training.loop import Trainer
+from spigot.training.run import build, take_stages
+from tests.parsing import batch_of, review_corpus, sentences
+from tests.training.stages import ENCODER, experiment
+
+DATA = review_corpus(train=6, dev=2)
+BRANCH = {"kind": "branch", "of": "words", "hidden": 6}
+WIRE = {"stage": "syntax", "as": "roles", "estimator": "pipeline"}
+
+
+def tables(syntax: Any, mood: Any = "words", estimator: str = "ste", **stages: Any) -> dict[str, Any]:
+    """Trees inside a classifier, each with some encoder, and one that they may share."""
+    mine = {
+        "syntax": {"annotation": "trees", "mlp": 8, "encoder": syntax},
+        "mood": {"annotation": "label", "mlp": 8, "encoder": mood, "reads": {**WIRE, "estimator": estimator}},
+    }
+    return {"encoders": {"words": {"encoder": ENCODER}}, "stages": {**mine, **stages}}
+
+
+def kept(config: Config, run: Path) -> Parser:
+    """A system as if it had been trained into a folder."""
+    parser = build(config, DATA)
+    checkpoint.save_start(run, parser)
+    write_tensors(run / checkpoint.MODEL, parser.model.state_dict())
+    return parser
+
+
+def taken(config: Config) -> Parser:
+    trainer = Trainer(build(config, DATA), DATA)
+    take_stages(trainer)
+    return trainer.parser
+
+
+def scores(parser: Parser) -> torch.Tensor:
+    return parser.model.stages["syntax"].evidence(batch_of(sentences(3), parser)).scores
+
+
+# Frozen
+
+
+@pytest.mark.parametrize("over", ["vectors", "states"])
+def test_a_frozen_branch_is_refused_where_others_train_what_it_reads(over: str) -> None:
+    branch = {**BRANCH, "over": over}
+    said = (
+        r"'pipeline' freezes syntax, and encoders\.words, which its encoder is built on, is trained by other stages; "
+    )
+    for mood in ("words", {**BRANCH, "over": "states"}):
+        with pytest.raises(ValueError, match=said):
+            experiment(tables(branch, mood, "pipeline"), training__pretrain=1)
+        with pytest.raises(ValueError, match=said):
+            experiment(tables(branch, mood, "pipeline"), training__syntax_from="run")
+    apart = experiment(tables(branch, ENCODER, "pipeline"), training__pretrain=1)
+    assert apart.trained == ["mood"]
+    reads_only = experiment(tables(branch, BRANCH, "pipeline"), training__pretrain=1)  # whose vectors stay
+    assert reads_only.trained == ["mood"]
+
+
+def test_a_frozen_stage_is_refused_where_a_later_one_trains_what_it_reads_before_it_is_frozen_too() -> None:
+    tagger = {"annotation": "tags", "encoder": "words"}
+    reads = [WIRE, {"stage": "tagger", "as": "embedded", "estimator": "pipeline"}]
+    own = {"annotation": "label", "mlp": 8, "encoder": ENCODER, "reads": reads}
+
+    def three(syntax: Any, **overrides: Any) -> Config:
+        whole = tables(syntax)
+        stages = {"syntax": whole["stages"]["syntax"], "tagger": tagger, "mood": own}
+        return experiment({**whole, "stages": stages}, **overrides)
+
+    for syntax in ("words", BRANCH):
+        with pytest.raises(
+            ValueError, match=r"'pipeline' freezes syntax, and encoders\.words.* trained by other stages"
+        ):
+            three(syntax, training__pretrain=1)
+    assert three("words", training__syntax_from="a", training__tagger_from="a").trained == ["mood"]
+    beside = three("words", training__pretrain=1, stages__mood__reads=WIRE, stages__tagger__beside="syntax")
+    assert beside.trained == ["mood"]  # both at once, and then neither
+
+
+@pytest.mark.parametrize("over", ["vectors", "states"])
+def test_a_branch_is_not_jackknifed(over: str) -> None:
+    chosen = tables({**BRANCH, "over": over}, ENCODER, "pipeline")
+    with pytest.raises(ValueError, match=r"syntax\.folds needs .* built on no other; .* set syntax\.folds = 0"):
+        experiment(chosen, training__pretrain=1, stages__syntax__folds=2)
