@@ -47,6 +47,48 @@ def scores(parser: Parser) -> torch.Tensor:
     return parser.model.stages["syntax"].evidence(batch_of(sentences(3), parser)).scores
 
 
+# Taken from another run
+
+
+@pytest.mark.parametrize("over", ["vectors", "states"])
+def test_a_branch_brings_along_what_it_reads(over: str, tmp_path: Path) -> None:
+    chosen = tables({**BRANCH, "over": over})
+    theirs = kept(experiment(chosen, seed=5), tmp_path / "run")
+    mine = experiment(chosen, training__syntax_from=str(tmp_path / "run"))
+    assert not torch.allclose(scores(build(mine, DATA)), scores(theirs))
+    found = taken(mine)
+    assert torch.equal(scores(found), scores(theirs))
+    for name, value in found.model.encoders["words"].state_dict().items():
+        assert torch.equal(value, theirs.model.encoders["words"].state_dict()[name])
+
+
+def test_stages_of_one_run_bring_the_same_encoder_and_those_of_others_are_refused(tmp_path: Path) -> None:
+    chosen = tables("words", {**BRANCH, "over": "states"})
+    for seed in (5, 6):
+        theirs = kept(experiment(chosen, seed=seed), tmp_path / str(seed))
+    both = {"training__syntax_from": str(tmp_path / "6"), "training__mood_from": str(tmp_path / "6")}
+    assert torch.equal(scores(taken(experiment(chosen, **both))), scores(theirs))
+    with pytest.raises(ValueError, match=r"^syntax and mood both read encoders\.words, and start from .* one run\.$"):
+        taken(experiment(chosen, **{**both, "training__syntax_from": str(tmp_path / "5")}))
+
+
+def test_a_branch_over_something_else_is_refused(tmp_path: Path) -> None:
+    # As long as each other, so that parameters would fit.
+    same = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8, "layers": 1}
+    chosen = tables({**BRANCH, "over": "states"})
+    words = {"encoders__words__encoder": same}
+    kept(experiment(chosen, **words), tmp_path / "run")
+    start = {"training__syntax_from": str(tmp_path / "run"), **words}
+    assert taken(experiment(chosen, **start))
+    with pytest.raises(
+        ValueError, match=r"run was trained with another encoder of syntax; use its \[stages\.syntax\]\.$"
+    ):
+        taken(experiment(chosen, **start, stages__syntax__encoder__over="vectors"))
+    larger = {**same, "layers": 2}
+    with pytest.raises(ValueError, match=r"another encoder of syntax; use .* and what stands in its \[encoders\]\.$"):
+        taken(experiment(chosen, **{**start, "encoders__words__encoder": larger}))
+
+
 # Frozen
 
 

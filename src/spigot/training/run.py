@@ -3,15 +3,17 @@
 import os
 import signal
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 
 import torch
+from torch import nn
 
 from spigot.annotations import ANNOTATIONS
 from spigot.config import Config
+from spigot.config.experiment import shared_encoder, trained_encoder
 from spigot.corpora.corpus import Corpus, load_corpus
 from spigot.encoders import Precision
 from spigot.models.build import fresh
@@ -151,13 +153,18 @@ def build(config: Config, corpus: Corpus) -> Parser:
 
 
 def take_stages(trainer: Trainer) -> None:
-    """Start from the stages of other runs, which must know the same words, lemmas, tags and names."""
+    """Start from the stages of other runs, which must know the same words, lemmas, tags and names.
+
+    What a stage reads words by comes with it: the encoder that it shares, or the one that its own is built on.
+    """
+    filled: dict[str, str] = {}
     for name, settings in trainer.config.stages.items():
         if settings.start:
-            _take(trainer.parser, name, Path(settings.start))
+            _take(trainer.parser, name, Path(settings.start), filled)
 
 
-def _take(mine: Parser, name: str, run: Path) -> None:
+def _take(mine: Parser, name: str, run: Path, filled: dict[str, str]) -> None:
+    """Take a stage from a run; `filled` are the shared encoders that have come already, and with which stage."""
     source = checkpoint.load(run)
     if name not in source.model.stages:
         raise ValueError(f"{run} has no stage {name}; it has {', '.join(source.model.stages)}.")
@@ -169,15 +176,40 @@ def _take(mine: Parser, name: str, run: Path) -> None:
         if theirs.get(what) != ours.get(what):
             raise ValueError(f"{run} was trained with other {what}; its {name} cannot be taken over.")
     ours, theirs = mine.model.stages[name], source.model.stages[name]
+    state = theirs.state_dict()
+    if ours.shared_encoder:  # which is loaded by itself
+        state = {name: value for name, value in state.items() if not name.startswith("own_encoder.")}
+    _load(ours, state, f"{run} was trained with another size of {name}; use its [stages.{name}].")
+    shared = shared_encoder(mine.config.stages[name])
+    if not shared:
+        return
+    # Without what makes states of words the stage would understand nothing.
+    trunk, other = theirs.encoder, f"{run} was trained with another encoder of {name}; use its [stages.{name}]"
+    if not ours.shared_encoder:
+        both = source.config.stages[name], mine.config.stages[name]
+        if len({(bool(shared_encoder(one)), bool(trained_encoder(one))) for one in both}) > 1:
+            raise ValueError(f"{other}.")
+        trunk = source.model.encoders[shared_encoder(both[0])]
+    if shared in filled and not _equal(mine.model.encoders[shared], trunk):
+        raise ValueError(
+            f"{filled[shared]} and {name} both read encoders.{shared}, and start from runs with different ones; give "
+            "one of them an encoder of its own, or take both from one run."
+        )
+    _load(mine.model.encoders[shared], trunk.state_dict(), f"{other} and what stands in its [encoders].")
+    filled.setdefault(shared, name)
+
+
+def _load(model: nn.Module, state: Mapping[str, torch.Tensor], otherwise: str) -> None:
     try:
-        state = theirs.state_dict()
-        if ours.shared_encoder:  # which is loaded by itself
-            state = {name: value for name, value in state.items() if not name.startswith("own_encoder.")}
-        ours.load_state_dict(state)
-        if ours.shared_encoder:  # without which the stage would understand nothing
-            mine.model.encoders[ours.shared_encoder].load_state_dict(theirs.encoder.state_dict())
+        model.load_state_dict(state)
     except RuntimeError:
-        raise ValueError(f"{run} was trained with another size of {name}; use its [stages.{name}].") from None
+        raise ValueError(otherwise) from None
+
+
+def _equal(one: nn.Module, other: nn.Module) -> bool:
+    """Whether two models are of one make, and have the same parameters and tables."""
+    ours, theirs = one.state_dict(), other.state_dict()
+    return ours.keys() == theirs.keys() and all(torch.equal(ours[name].cpu(), theirs[name].cpu()) for name in ours)
 
 
 def _kept(trainer: Trainer, folder: Path) -> Iterator[Step]:
