@@ -150,15 +150,39 @@ def test_steps_since_the_last_save_are_taken_again(data: Path, tmp_path: Path) -
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
-def test_a_run_stopped_before_its_first_save_begins_again(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("earlier", [False, True], ids=["now", "by an earlier version"])
+def test_a_run_stopped_before_its_first_epoch_ended_begins_again(data: Path, tmp_path: Path, earlier: bool) -> None:
+    """Which has saved how it began, and earlier versions had not."""
     chosen = config(data, "neurboparser", training__save_seconds=1000.0)
     list(train(chosen, tmp_path / "whole"))
     running = train(chosen, tmp_path / "cut")
     next(running)
     running.close()
-    assert not (tmp_path / "cut" / "checkpoint.safetensors").exists()
+    state = tmp_path / "cut" / "checkpoint.safetensors"
+    assert read_tensors(state)[1]["step"] == 0
+    if earlier:
+        state.unlink()
     list(resume(tmp_path / "cut"))
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
+
+
+def test_a_run_killed_while_it_is_begun_is_none(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has a configuration has a state, and what is half written does not stay."""
+    chosen, run = config(data, "neurboparser", training__epochs=1), tmp_path / "run"
+
+    def killed(*arguments: Any) -> None:
+        (run / ".vocab.json.half.tmp").touch()
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_start", killed)
+        with pytest.raises(SystemExit):
+            next(train(chosen, run))
+    assert (run / checkpoint.STATE).exists()
+    with pytest.raises(FileNotFoundError, match="is no run folder"):
+        next(resume(run))
+    list(train(chosen, run))
+    assert not list(run.glob(".*"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

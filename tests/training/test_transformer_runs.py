@@ -80,6 +80,23 @@ def test_an_interrupted_run_ends_like_one_that_was_not(shared: bool, options: di
         assert all(same) if options.get("frozen") else not any(same)
 
 
+def test_a_run_killed_at_once_needs_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before an epoch has ended or a minute has passed, by a name that means nothing where it is resumed."""
+    tiny.bert(tmp_path / "model")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    table = settings(Path("model"), shared=True, frozen=True, lstm=1, hidden=6).model_dump(exclude_none=True)
+    chosen = make_config({**table, "training": {"epochs": 1, "batch": 8}})
+    total = len(list(train(chosen, "whole")))
+    running = train(chosen, "cut")
+    next(running)
+    running.close()
+    shutil.rmtree("model")
+    monkeypatch.chdir("elsewhere")
+    assert len(list(resume(tmp_path / "cut"))) == total
+    assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
+
+
 def tiny_parser(tmp_path: Path, *, shared: bool, **options: Any) -> Parser:
     chosen = settings(tiny.bert(tmp_path / "model"), shared=shared, **options)
     return build(chosen, load_corpus(chosen.data))

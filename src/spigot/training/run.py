@@ -80,6 +80,9 @@ def train(
         with alone(folder) if is_main() else nullcontext():
             if is_main():
                 _refuse_used(folder)  # somebody may have been quicker
+                _tidy(folder)
+                # The state first: what has a configuration can be resumed without what it began from.
+                save_state(trainer, folder)
                 checkpoint.save_start(folder, trainer.parser)
             wait()
             yield from _kept(trainer, folder)
@@ -120,16 +123,21 @@ def _resumed(parser: Parser, folder: Path, device: torch.device | str, precision
             f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
             "in a new folder."
         )
-    if not (folder / checkpoint.STATE).exists():  # stopped before anything was saved: begin again
+    if not (folder / checkpoint.STATE).exists():  # stopped by an earlier version before anything was saved: begin again
         trainer = Trainer(build(parser.config, corpus), corpus, device, precision)
         take_stages(trainer)
     else:
         trainer = Trainer(parser, corpus, device, precision)
         _restore(trainer, folder)
     if is_main():
-        for half_written in folder.glob(".*.tmp"):  # by a process that was killed
-            half_written.unlink(missing_ok=True)
+        _tidy(folder)
     yield from _kept(trainer, folder)
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what a process that was killed has written half."""
+    for half_written in folder.glob(".*.tmp"):
+        half_written.unlink(missing_ok=True)
 
 
 def _refuse_used(folder: Path) -> None:
