@@ -1,6 +1,10 @@
 """A training that is killed and resumed ends like one that was not."""
 
+import contextlib
+import itertools
+import shlex
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ import pytest
 from spigot import cli
 from spigot.config import load_config
 from spigot.training import checkpoint
+from spigot.training import run as training
 from spigot.training.run import resume, train
 from tests import processes
 from tests.cli import stopping
@@ -74,3 +79,58 @@ def test_killed_before_the_first_step(tiny, tmp_path):
     assert cli.main(["train", "--resume", str(run)]) == 1
     settings = [word for name, value in SIZES.items() for word in (f"--{name}", str(value))]
     assert cli.main(["train", str(tiny), "--out", str(run), "--training.epochs", "1", "--threads", "1", *settings]) == 0
+
+
+@contextlib.contextmanager
+def stopped_after(states: int) -> Iterator[None]:
+    """Interrupt a training, as by Ctrl-C, when it has saved so many states and one more."""
+    calls, save = itertools.count(), training.save_state
+
+    def counted(*arguments):
+        save(*arguments)
+        if next(calls) == states:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "save_state", counted)
+        yield
+
+
+def test_the_command_that_goes_on_keeps_what_it_must(tiny, tmp_path, capsys):
+    """The device, which the state does not know; not the precision, which it does."""
+    folder = tmp_path / "my run"
+    settings = [word for name, value in TINY.items() for word in (f"--{name}", str(value))]
+    words = ["train", str(tiny), "--out", str(folder), *settings, "--threads", "1"]
+    with stopped_after(1):
+        assert cli.main([*words, "--precision", "bfloat16", "--device", "auto"]) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    again = last.removeprefix("spigot: interrupted; go on with: spigot ")
+    assert again == f"train --resume '{folder}' --device auto"
+    assert cli.main([*shlex.split(again), "--threads", "1"]) == 0
+    said = capsys.readouterr().err
+    assert "bfloat16" not in said
+    assert training.precision_of(folder) == "bfloat16"
+
+
+def test_another_precision_is_said_and_carried_until_it_is_saved(tiny, tmp_path, capsys, monkeypatch):
+    settings = [word for name, value in TINY.items() for word in (f"--{name}", str(value))]
+    words = ["train", str(tiny), "--out", str(tmp_path / "run"), *settings, "--threads", "1"]
+    with stopped_after(1):
+        assert cli.main([*words, "--precision", "bfloat16"]) == 130
+    capsys.readouterr()
+
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+        yield
+
+    again = ["train", "--resume", str(tmp_path / "run"), "--precision", "float32"]
+    with monkeypatch.context() as patch:  # before a step, so that nothing is saved
+        patch.setattr(training, "resume", interrupted)
+        assert cli.main(again) == 130
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"{tmp_path / 'run'} was trained in bfloat16 so far, and goes on in float32"
+    assert lines[-1] == f"spigot: interrupted; go on with: spigot {' '.join(again)}"
+    with stopped_after(0):
+        assert cli.main([*again, "--threads", "1"]) == 130
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == f"spigot: interrupted; go on with: spigot train --resume {tmp_path / 'run'}"

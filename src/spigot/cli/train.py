@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,7 @@ def train(
     tests: bool = True,
     threads: int | None = None,
     device: Device = "cpu",
-    precision: Precision = "float32",
+    precision: Precision | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Train the experiment of a configuration file, or go on with one that was interrupted.
@@ -59,7 +60,8 @@ def train(
         The run folder to make; by default runs/NAME-SYSTEM-SEED.
     resume
         The folder of an interrupted run to go on with, in place of CONFIG. Use as many threads as before: the result is
-        then the same, bit for bit, as without the interruption.
+        then the same, bit for bit, as without the interruption. It goes on in the precision it was begun in, unless
+        another is given.
     tests
         Whether the test sets are read, and scored in the end. With --no-tests they are not looked at, and spigot
         evaluate RUN --tests scores them later.
@@ -79,23 +81,24 @@ def train(
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
-        folder, chosen, steps = (
-            resume,
-            _resumed(resume, tests),
-            run.resume(resume, torch_device(device), precision=precision),
-        )
+        folder, chosen, before = resume, _resumed(resume, tests), run.precision_of(resume)
+        if precision not in (None, before) and is_first_process():
+            say(f"{resume} was trained in {before} so far, and goes on in {precision}")
+        used = precision or before
+        steps = run.resume(resume, torch_device(device), precision=used)
     else:
         chosen = _chosen(config, settings, tests)
         folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
         _check_folder(folder)
         if out is None and is_first_process():
             say(f"The run goes to {folder}")
-        steps = run.train(chosen, folder, torch_device(device), precision=precision)
+        used = precision or "float32"
+        steps = run.train(chosen, folder, torch_device(device), precision=used)
     if is_first_process():
         for idle in filter(None, (never_through(chosen), unread(chosen), not_updated(chosen))):
             say(idle)
     with use_threads(threads):
-        watched(_resumable(steps, folder), phases(chosen))
+        watched(_resumable(steps, folder, device, used), phases(chosen))
     if is_first_process():
         scores = json.loads((folder / SCORES).read_text(encoding="utf-8"))
         if as_json:
@@ -146,15 +149,19 @@ def _check_folder(folder: Path) -> None:
         raise PermissionError(f"no permission to write in {place}; choose another --out for the run.")
 
 
-def _resumable(steps: "Iterator[Step]", folder: Path) -> "Iterator[Step]":
+def _resumable(steps: "Iterator[Step]", folder: Path, device: str, precision: str) -> "Iterator[Step]":
     """Pass the steps on; an interruption says how to go on."""
     from spigot.training.checkpoint import CONFIG
+    from spigot.training.run import precision_of
 
     try:
         yield from steps
     except KeyboardInterrupt:
         if (folder / CONFIG).exists():
-            again = f"spigot train --resume {folder}{plugin_options()}"
+            where = "" if device == "cpu" else f" --device {device}"
+            saved = precision == precision_of(folder)  # not if nothing was since it has been changed
+            how = "" if saved else f" --precision {precision}"
+            again = f"spigot train --resume {shlex.quote(str(folder))}{where}{how}{plugin_options()}"
             raise KeyboardInterrupt(f"interrupted; go on with: {again}") from None
         raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
 

@@ -3,7 +3,8 @@
 import json
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -231,15 +232,41 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `write_tensors` wrote."""
+    with _opened(path) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+        return tensors, _about(file)
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """The plain values beside tensors that `write_tensors` wrote, which takes no time.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "some.safetensors"
+        >>> write_tensors(path, {"weight": torch.ones(2)}, {"epoch": 3})
+        >>> read_about(path)
+        {'epoch': 3}
+    """
+    with _opened(path) as file:
+        return _about(file)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-            about = json.loads((file.metadata() or {}).get("about", "{}"))
+            yield file
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no {path}; the training has not got that far. Resume it first.") from None
     except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is not a whole checkpoint ({brief(error)}); restore it or train again.") from None
-    return tensors, about
+
+
+def _about(file: Any) -> dict[str, Any]:
+    about = json.loads((file.metadata() or {}).get("about", "{}"))
+    if not isinstance(about, dict):
+        raise ValueError("what stands beside its tensors is no object")
+    return about
 
 
 def write_text(path: Path, text: str) -> None:

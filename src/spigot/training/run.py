@@ -26,6 +26,9 @@ from spigot.training.loop import Step, Trainer, parameters_of, progress_from_dic
 from spigot.training.requirements import check_judged, require_sentences
 from spigot.training.scoring import finish
 
+_PRECISION = "precision"
+"""What a saved state calls that which encoders compute in."""
+
 
 def train(
     config: Config,
@@ -89,14 +92,14 @@ def train(
 
 
 def resume(
-    out: str | os.PathLike[str], device: torch.device | str = "cpu", *, precision: Precision = "float32"
+    out: str | os.PathLike[str], device: torch.device | str = "cpu", *, precision: Precision | None = None
 ) -> Generator[Step, None, None]:
     """Continue an interrupted training; the result is the same as without the interruption.
 
     Args:
         out: The run folder.
         device: Where to compute; on another device than before, the result is the same but for rounding.
-        precision: What encoders compute in.
+        precision: What encoders compute in; what they computed in before if `None`.
 
     Example:
         >>> next(resume("nowhere"))
@@ -111,7 +114,26 @@ def resume(
     with processes():
         parser = checkpoint.open_run(folder)
         with alone(folder) if is_main() else nullcontext():
-            yield from _resumed(parser, folder, device, precision)
+            yield from _resumed(parser, folder, device, precision or precision_of(folder))
+
+
+def precision_of(run: str | os.PathLike[str]) -> Precision:
+    """What the encoders of a training that has begun compute in, as it was saved; earlier versions did not say.
+
+    Args:
+        run: The run folder.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> precision_of(folder)
+        'float32'
+        >>> checkpoint.write_tensors(folder / checkpoint.STATE, {}, {_PRECISION: "bfloat16"})
+        >>> precision_of(folder)
+        'bfloat16'
+    """
+    state = Path(run) / checkpoint.STATE
+    return checkpoint.read_about(state).get(_PRECISION, "float32") if state.exists() else "float32"
 
 
 def _resumed(parser: Parser, folder: Path, device: torch.device | str, precision: Precision) -> Iterator[Step]:
@@ -258,7 +280,8 @@ def save_state(trainer: Trainer, folder: Path) -> None:
         tensors.update({f"optimisers.{model}|{name}": value for name, value in optimiser.state().items()})
     tensors.update({f"jackknife|{name}": value for name, value in trainer.jackknife.state().items()})
     tensors.update({f"average|{name}": value for name, value in trainer.average.state().items()})
-    checkpoint.write_tensors(folder / checkpoint.STATE, tensors, progress_to_dict(trainer.progress))
+    about = {**progress_to_dict(trainer.progress), _PRECISION: trainer.precision}
+    checkpoint.write_tensors(folder / checkpoint.STATE, tensors, about)
 
 
 def _restore(trainer: Trainer, folder: Path) -> None:
@@ -273,7 +296,7 @@ def _restore(trainer: Trainer, folder: Path) -> None:
     trainer.average.load_state(groups.pop("average", {}))
     for owner, state in groups.items():
         trainer.optimisers[owner.removeprefix("optimisers.")].load_state(state)
-    trainer.progress = progress_from_dict(about)
+    trainer.progress = progress_from_dict({name: value for name, value in about.items() if name != _PRECISION})
     if trainer.best and is_main():
         checkpoint.write_tensors(folder / checkpoint.MODEL, trainer.best)
 
