@@ -131,6 +131,15 @@ def test_what_is_no_number_stops_the_training_with_the_last_state_kept(spoil, ti
     assert cli.main(["train", "--resume", str(out), "--threads", "1"]) == 0
 
 
+def test_what_does_nothing_is_said_first(tiny, tmp_path, capsys):
+    words = ["train", str(tiny), "--out", str(tmp_path / "run"), "--training.epochs", "1", "--threads", "1"]
+    assert cli.main([*words, "--only", "syntax", "--syntax.relation_mlp", "8", "--syntax.dropout", "0.1"]) == 0
+    assert capsys.readouterr().err.splitlines()[:2] == [
+        "syntax.relation_mlp does nothing with labelled = false; change that, or leave it out.",
+        "syntax.dropout does nothing with scorer = 'mlp' and labelled = false; change that, or leave it out.",
+    ]
+
+
 def test_interrupted_by_hand(tiny, tmp_path, monkeypatch, capsys):
     from spigot.training import run
 

@@ -11,6 +11,7 @@ from spigot.models.parser import Parser
 from spigot.training import checkpoint
 from spigot.training.checkpoint import write_tensors
 from spigot.training.loop import Trainer
+from spigot.training.requirements import unread
 from spigot.training.run import build, take_stages
 from tests.parsing import batch_of, review_corpus, sentences
 from tests.training.stages import ENCODER, experiment
@@ -134,3 +135,24 @@ def test_a_branch_is_not_jackknifed(over: str) -> None:
     chosen = tables({**BRANCH, "over": over}, ENCODER, "pipeline")
     with pytest.raises(ValueError, match=r"syntax\.folds needs .* built on no other; .* set syntax\.folds = 0"):
         experiment(chosen, training__pretrain=1, stages__syntax__folds=2)
+
+
+# Left as it was drawn
+
+
+def test_what_nobody_trains_is_said() -> None:
+    said = "Nothing trains encoders.words, whose vectors stay as they begin; "
+
+    def found(syntax: Any = BRANCH, mood: Any = BRANCH, **overrides: Any) -> list[str]:
+        return unread(experiment(tables(syntax, mood), **overrides))
+
+    (one,) = found()
+    assert one == f"{said}name 'words' as a stage's encoder, or set syntax.encoder.over = 'states'."
+    assert found({**BRANCH, "over": "states"}) == found(mood="words") == []
+    assert found(training__mood_from="run") == []  # which fills it
+    fixed = {"encoders__words__encoder__fixed_vectors": True}
+    assert found(data__vectors="vectors.txt", **fixed) == []
+    assert found(**fixed) == found(data__vectors="vectors.txt") == [one]
+    frozen = {"kind": "transformer", "model": "tiny", "frozen": True}
+    alone = {"syntax": {"annotation": "trees", "encoder": {**BRANCH, "over": "states"}}}
+    assert unread(make_config({"encoders": {"words": {"encoder": frozen}}, "stages": alone})) == []

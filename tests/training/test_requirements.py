@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from spigot.config import make_config
+from spigot.config import load_config, make_config, shipped_configs
 from spigot.corpora.corpus import Corpus, Split, load_corpus
 from spigot.data.formats import write
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.tagger import Tagger
 from spigot.training import train
+from spigot.training.requirements import remarks
 from spigot.training.run import build
 from tests.parsing import semantics, sentences
 
@@ -136,3 +137,63 @@ def test_joined_files_are_judged_by_their_tests(tmp_path: Path) -> None:
     )
     assert list(train(config, tmp_path / "run"))
     assert {"id", "id psd", "id micro"} <= set(json.loads((tmp_path / "run" / "scores.json").read_bytes()))
+
+
+# What does nothing
+
+TINY = {"kind": "transformer", "model": "tiny"}
+GRAPHS = {"annotation": "graphs"}
+SHARING = {"syntax": {"annotation": "trees", "encoder": "words"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"hidden": 300}, "hidden does nothing with lstm = 0"),
+        ({"hidden": 300, "lstm": 1}, ""),
+        ({"frozen": True, "optimiser": {"learning_rate": 0.001}}, "optimiser does nothing with frozen = true"),
+        ({"optimiser": {"learning_rate": 0.001}}, ""),
+        ({"keep": 64}, "keep does nothing with frozen = false"),
+        ({"frozen": True, "keep": 64, "positions": 9999}, ""),
+    ],
+)
+def test_settings_of_a_transformer_that_do_nothing(options: dict[str, Any], said: str) -> None:
+    encoder = {**TINY, **options}
+    for place, config in (
+        ("syntax.encoder", {"stages": {"syntax": {"annotation": "trees", "encoder": encoder}}}),
+        ("encoders.words.encoder", {"encoders": {"words": {"encoder": encoder}}, "stages": SHARING}),
+        ("semantics.pruning.encoder", {"stages": {"semantics": {**GRAPHS, "pruning": {"encoder": encoder}}}}),
+    ):
+        assert remarks(make_config(config)) == ([f"{place}.{said}; change that, or leave it out."] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"relation_mlp": 8}, "relation_mlp does nothing with labelled = false"),
+        ({"relation_mlp": 8, "labelled": True}, ""),
+        ({"mlp_layers": 2, "scorer": "biaffine"}, "mlp_layers does nothing with scorer = 'biaffine'"),
+        ({"dropout": 0.3}, "dropout does nothing with scorer = 'mlp' and labelled = false"),
+        ({"mlp_layers": 2, "dropout": 0.3, "labelled": True}, ""),
+    ],
+)
+def test_settings_of_trees_that_do_nothing(options: dict[str, Any], said: str) -> None:
+    found = remarks(make_config({"stages": {"syntax": {"annotation": "trees", **options}}}))
+    assert found == ([f"syntax.{said}; change that, or leave it out."] if said else [])
+
+
+def test_all_that_does_nothing_is_said() -> None:
+    encoders = {"words": {"encoder": {**TINY, "hidden": 3, "keep": 1}, "optimiser": {"max_norm": 2.0}}, "spare": {}}
+    found = remarks(make_config({"encoders": encoders, "stages": SHARING}))
+    assert [line.partition(";")[0] for line in found] == [
+        "No stage reads encoders.spare, and nothing trains it",
+        "encoders.words.optimiser does nothing: all of that encoder is updated by encoders.words.encoder.optimiser.",
+        "encoders.words.encoder.keep does nothing with frozen = false",
+        "encoders.words.encoder.hidden does nothing with lstm = 0",
+    ]
+
+
+@pytest.mark.parametrize("preset", ["paper", "release"])
+def test_what_comes_with_spigot_says_nothing_idle(preset: str) -> None:
+    for path in shipped_configs().values():
+        assert remarks(load_config(path, {"preset": preset})) == [], path

@@ -74,7 +74,7 @@ def train(
     from spigot.training import run
     from spigot.training.checkpoint import SCORES
     from spigot.training.loop import phases
-    from spigot.training.requirements import never_through, not_updated, unread
+    from spigot.training.requirements import remarks
 
     keep_freed_memory()
     if resume is not None:
@@ -95,8 +95,8 @@ def train(
         used = precision or "float32"
         steps = run.train(chosen, folder, torch_device(device), precision=used)
     if is_first_process():
-        for idle in filter(None, (never_through(chosen), unread(chosen), not_updated(chosen))):
-            say(idle)
+        for remark in remarks(chosen):
+            say(remark)
     with use_threads(threads):
         watched(_resumable(steps, folder, device, used), phases(chosen))
     if is_first_process():

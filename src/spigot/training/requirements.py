@@ -1,9 +1,11 @@
 """What an experiment needs of its data, said before the first hour of training and not after the last."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from spigot.annotations import ANNOTATIONS, AbstractAnnotation
-from spigot.config import Config
+from spigot.config import Config, Values
+from spigot.config.experiment import shared_encoder, trained_encoder
 from spigot.corpora.corpus import Corpus
 from spigot.data.sentence import Sentence
 from spigot.models.system import System
@@ -54,25 +56,40 @@ def never_through(config: Config) -> str:
     )
 
 
-def unread(config: Config) -> str:
-    """What to tell a user who has a shared encoder that no stage reads; empty if all are read.
+def unread(config: Config) -> list[str]:
+    """What to tell a user who has a shared encoder that no stage reads, or that nothing trains; empty if all is well.
 
     Example:
         >>> from spigot.config import make_config
         >>> spare = make_config({"encoders": {"spare": {}}, "stages": {"syntax": {"annotation": "trees"}}})
         >>> unread(spare)
-        "No stage reads encoders.spare, and nothing trains it; name 'spare' as a stage's encoder, or leave it out."
+        ["No stage reads encoders.spare, and nothing trains it; name 'spare' as a stage's encoder, or leave it out."]
+        >>> branch = {"annotation": "trees", "encoder": {"kind": "branch", "of": "words"}}
+        >>> unread(make_config({"encoders": {"words": {}}, "stages": {"syntax": branch}}))
+        ["Nothing trains encoders.words, whose vectors stay as they begin; name 'words' as a stage's encoder, or set \
+syntax.encoder.over = 'states'."]
     """
-    encoders = [stage.encoder for stage in config.stages.values()]
-    read = {encoder if isinstance(encoder, str) else encoder.reads for encoder in encoders}
-    spare = [name for name in config.encoders if name not in read]
-    if not spare:
-        return ""
-    names = ", ".join(f"encoders.{name}" for name in spare)
-    return f"No stage reads {names}, and nothing trains it; name {spare[0]!r} as a stage's encoder, or leave it out."
+    found = []
+    for name, shared in config.encoders.items():
+        readers = {stage: one for stage, one in config.stages.items() if shared_encoder(one) == name}
+        if not readers:
+            found.append(
+                f"No stage reads encoders.{name}, and nothing trains it; name {name!r} as a stage's encoder, or leave "
+                "it out."
+            )
+            continue
+        filled = any(stage.start for stage in readers.values())  # by another run
+        fixed = config.data.vectors and shared.encoder.keeps_vectors
+        if filled or fixed or not shared.encoder.learns or any(map(trained_encoder, readers.values())):
+            continue
+        found.append(
+            f"Nothing trains encoders.{name}, whose vectors stay as they begin; name {name!r} as a stage's encoder, or "
+            f"set {next(iter(readers))}.encoder.over = 'states'."
+        )
+    return found
 
 
-def not_updated(config: Config) -> str:
+def not_updated(config: Config) -> list[str]:
     """What to tell a user who says how to update a shared encoder of which nothing is updated so; empty if all is well.
 
     Example:
@@ -80,13 +97,77 @@ def not_updated(config: Config) -> str:
         >>> words = {"encoder": {"kind": "transformer", "model": "tiny"}, "optimiser": {"learning_rate": 0.002}}
         >>> stages = {"syntax": {"annotation": "trees", "encoder": "words"}}
         >>> not_updated(make_config({"encoders": {"words": words}, "stages": stages}))
-        'encoders.words.optimiser does nothing: all of that encoder is updated by encoders.words.encoder.optimiser.'
+        ['encoders.words.optimiser does nothing: all of that encoder is updated by encoders.words.encoder.optimiser.']
     """
+    found = []
     for name, shared in config.encoders.items():
         if shared.optimiser != Optimiser() and not shared.encoder.learns_beside:
             rest = f"all of that encoder is updated by encoders.{name}.encoder.optimiser"
-            return f"encoders.{name}.optimiser does nothing: {rest if shared.encoder.learns else 'it is frozen'}."
-    return ""
+            found.append(
+                f"encoders.{name}.optimiser does nothing: {rest if shared.encoder.learns else 'it is frozen'}."
+            )
+    return found
+
+
+@runtime_checkable
+class TellsIdle(Protocol):
+    """Settings some of which may do nothing beside others.
+
+    Example:
+        >>> class Brush(Values):
+        ...     wet: bool = False
+        ...     water: int = 1
+        ...     def idle(self):
+        ...         return {} if self.wet else {"water": "wet = false"}
+        >>> isinstance(Brush(), TellsIdle), isinstance(Optimiser(), TellsIdle)
+        (True, False)
+    """
+
+    def idle(self) -> dict[str, str]:
+        """The settings that do nothing, by name, and for each which other setting is the reason."""
+        ...
+
+
+def idle(config: Config) -> list[str]:
+    """What to tell a user who says something in stages and encoders that has no effect beside the rest of it.
+
+    Settings say so themselves, see `TellsIdle`; what stands at its default is not worth a word.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> idle(make_config({"stages": {"syntax": {"annotation": "trees", "relation_mlp": 8}}}))
+        ['syntax.relation_mlp does nothing with labelled = false; change that, or leave it out.']
+    """
+    named = {**config.stages, **{f"encoders.{name}": shared for name, shared in config.encoders.items()}}
+    found = []
+    for place, group in _groups(named):
+        if isinstance(group, TellsIdle):
+            for name, reason in group.idle().items():
+                if getattr(group, name) != type(group).model_fields[name].get_default(call_default_factory=True):
+                    found.append(f"{place}.{name} does nothing with {reason}; change that, or leave it out.")
+    return found
+
+
+def _groups(values: Any, place: str = "") -> Iterator[tuple[str, Values]]:
+    """All groups of settings within some, each with its dotted name."""
+    if isinstance(values, Values):
+        yield place, values
+        values = dict(values)
+    inside = values.items() if isinstance(values, Mapping) else enumerate(values) if isinstance(values, tuple) else ()
+    for name, value in inside:
+        yield from _groups(value, f"{place}.{name}" if place else str(name))
+
+
+def remarks(config: Config) -> list[str]:
+    """All that is worth saying of an experiment before it is trained: what of it will do nothing.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> remarks(make_config({"system": "spigot"}))
+        []
+    """
+    through = never_through(config)
+    return [*([through] if through else []), *unread(config), *not_updated(config), *idle(config)]
 
 
 def require_sentences(config: Config, corpus: Corpus) -> None:
