@@ -26,6 +26,7 @@ from spigot.evaluation.metrics import (
     word_counts,
 )
 from spigot.evaluation.raw import RawScores, score_raw
+from spigot.evaluation.relation_changes import Outcome, RelationChanges, Renamed
 from spigot.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
 from spigot.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
 from spigot.evaluation.significance import Comparison, Interval, bootstrap, interval
@@ -53,9 +54,12 @@ __all__ = [
     "LabelScores",
     "LabelledTreeScores",
     "Measure",
+    "Outcome",
     "Paired",
     "Profile",
     "RawScores",
+    "RelationChanges",
+    "Renamed",
     "RoleChanges",
     "Row",
     "Score",
