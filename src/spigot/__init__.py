@@ -32,7 +32,10 @@ else:  # a type checker that saw this would take any name for a public one
         elif name == "__version__":
             value = _version()
         elif name in _OFFERED:
-            value = getattr(import_module(_OFFERED[name]), name)
+            from spigot.garbage import uncollected
+
+            with uncollected():
+                value = getattr(import_module(_OFFERED[name]), name)
         elif name.startswith("_"):  # tools ask any module for such names
             raise _unknown(name)
         elif find_spec(f"spigot.{name}") is not None:

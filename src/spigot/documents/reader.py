@@ -22,6 +22,7 @@ from spigot.bundled import default_model, run_folder
 from spigot.data.text.foreign import Foreign
 from spigot.documents.document import Doc
 from spigot.encoders import READING, Precision
+from spigot.garbage import uncollected
 from spigot.models.parser import Parser
 from spigot.threads import own_threads
 from spigot.training import checkpoint
@@ -207,7 +208,9 @@ def load(
     if not isinstance(run, str | os.PathLike | None):
         raise TypeError(f"run is {run!r}; it must be the folder of a run, or the name of a model.")
     folder = default_model() if run is None else run_folder(run).absolute()  # wherever the process goes afterwards
-    return TextParser(checkpoint.load(folder, device, precision=precision), folder)
+    # One thread, since there is little to divide, and several wait for each other on a busy machine.
+    with uncollected(), own_threads(1):
+        return TextParser(checkpoint.load(folder, device, precision=precision), folder)
 
 
 def _checked(text: object, place: str = "") -> str:
