@@ -296,7 +296,7 @@ def test_the_guide_lists_what_all_stages_encoders_and_optimisers_can_be_told() -
     check_settings(settings_of("Every stage"), {**own, "annotation": None, "encoder": {}, "optimiser": {}})
     check_settings(settings_of("Encoders"), dict(leaves(BiLSTMSettings())))
     usual = {f"optimiser.{name}": value for name, value in leaves(Optimiser())}
-    transformer = leaves(TransformerSettings(model=""))
+    transformer = leaves(TransformerSettings(model="any"))
     wanted = {name: value for name, value in transformer if name not in usual or usual[name] != value}
     check_settings(settings_of("Transformers"), {**wanted, "model": None})
     check_settings(settings_of("Optimisers"), dict(leaves(Optimiser())))

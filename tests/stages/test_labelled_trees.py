@@ -222,8 +222,9 @@ def test_the_relation_of_the_root_is_learned_where_it_has_one_of_its_own() -> No
     assert learned(((0,), ("root",))).root == ""  # nothing would be left for other words
     assert learned(((2, 0), ("nsubj", "_"))).root == ""  # it is not known
     restored = Trees.restored(learned(fell).names())
+    assert isinstance(restored, Trees)
     assert (restored, restored.root_index) == (learned(fell), 1)
-    assert Trees.restored({"name": "heads", "relations": ["nsubj", "root"]}).root_index is None  # an earlier version
+    assert Trees.restored({"name": "heads", "relations": ["nsubj", "root"]}) == Trees("heads", ("nsubj", "root"))  # earlier
 
 
 def test_words_hang_on_the_root_by_its_relation_and_on_words_by_others() -> None:
