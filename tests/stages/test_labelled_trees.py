@@ -224,7 +224,8 @@ def test_the_relation_of_the_root_is_learned_where_it_has_one_of_its_own() -> No
     restored = Trees.restored(learned(fell).names())
     assert isinstance(restored, Trees)
     assert (restored, restored.root_index) == (learned(fell), 1)
-    assert Trees.restored({"name": "heads", "relations": ["nsubj", "root"]}) == Trees("heads", ("nsubj", "root"))  # earlier
+    earlier = {"name": "heads", "relations": ["nsubj", "root"]}
+    assert Trees.restored(earlier) == Trees("heads", ("nsubj", "root"))
 
 
 def test_words_hang_on_the_root_by_its_relation_and_on_words_by_others() -> None:
