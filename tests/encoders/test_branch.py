@@ -72,6 +72,23 @@ def test_a_trunk_that_is_not_there() -> None:
         branching("letters")
 
 
+def test_shared_encoders_and_those_of_pruners_cannot_be_branches() -> None:
+    branch = {"kind": "branch", "of": "words", "hidden": 4}
+    shared = {"words": {"encoder": WORDS}, "b": {"encoder": branch}}
+    graphs = {"annotation": "graphs", "encoder": "words", "pruning": {"encoder": branch}}
+    for encoders, stage in (
+        (shared, {"annotation": "trees", "encoder": "b"}),
+        ({"words": shared["words"]}, graphs),
+    ):
+        config = make_config({"encoders": encoders, "stages": {"one": stage}, "data": {"tags": "columns"}})
+        with pytest.raises(
+            ValueError,
+            match=r"^an encoder of the kind 'branch' reads encoders\.words, which only one of a stage may, and not a "
+            r"shared one or a pruner's; write it as `encoder` of a stage, or choose another kind\.$",
+        ):
+            fresh(config, DATA.train)
+
+
 def test_over_states_it_is_a_layer_more_and_trains_what_is_below() -> None:
     parser = branching(over="states")
     parser.model.loss(batch_of(DATA["graphs"].train, parser, list(range(6))), "semantics").sum().backward()

@@ -287,7 +287,10 @@ def make_encoder(
         vocab: The indices.
         vectors: Pretrained word vectors in the vocabulary's order.
         run: The folder of a training that it is part of, if there is one: its parameters are about to be read.
-        others: The shared encoders of the system.
+        others: The shared encoders of the system, if it may be built on one of them.
+
+    Raises:
+        ValueError: If it is built on a shared encoder, and may not be or there is none of that name.
 
     Example:
         >>> import spigot.encoders
@@ -295,4 +298,9 @@ def make_encoder(
         >>> make_encoder(encoder_settings({"hidden": 8}), Vocab.of([Sentence(("Rain",))])).outputs
         16
     """
+    if others is None and settings.reads:
+        raise ValueError(
+            f"an encoder of the kind {settings.kind!r} reads encoders.{settings.reads}, which only one of a stage may, "
+            "and not a shared one or a pruner's; write it as `encoder` of a stage, or choose another kind."
+        )
     return ENCODERS.find(settings.kind).built(settings, vocab, vectors, others or {}, run)
