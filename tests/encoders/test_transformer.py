@@ -364,6 +364,13 @@ def test_settings() -> None:
     assert ENCODERS["transformer"].Settings is TransformerSettings
 
 
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_model_has_a_name(name: str) -> None:
+    stages = {"syntax": {"annotation": "trees", "encoder": {"kind": "transformer", "model": name}}}
+    with pytest.raises(ValueError, match=r"syntax\.encoder\.model: it is empty; give a folder, or a name on the hub"):
+        make_config({"stages": stages})
+
+
 def test_a_table_of_another_kind_replaces_what_is_below_it() -> None:
     table = {"data": {"tags": "columns"}, "syntax": {"encoder": {"hidden": 8, "word_dim": 5}}}
     changes = {"syntax.encoder.kind": "transformer", "syntax.encoder.model": "small"}

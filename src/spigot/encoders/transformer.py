@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import Annotated, Any, Literal, final
 
 import torch
 from jaxtyping import Float
+from pydantic import AfterValidator
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
@@ -17,6 +18,12 @@ from spigot.encoders.kept import Forms, Kept
 from spigot.encoders.pretrained import Pretrained, place
 from spigot.nn.encoder import BiLSTM
 from spigot.values import Count, Optimiser, Positive, Rate
+
+
+def _named(model: str) -> str:
+    if not model.strip():
+        raise ValueError("it is empty; give a folder, or a name on the hub of Hugging Face")
+    return model
 
 
 class TransformerSettings(EncoderSettings):
@@ -42,7 +49,7 @@ class TransformerSettings(EncoderSettings):
     """
 
     kind: str = "transformer"
-    model: str
+    model: Annotated[str, AfterValidator(_named)]
     pooling: Literal["first", "mean"] = "first"
     layers: Literal["last", "mixed"] = "last"
     frozen: bool = False
