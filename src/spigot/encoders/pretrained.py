@@ -151,9 +151,7 @@ class Pretrained:
 
     def divider(self) -> Callable[[list[str]], list[list[int]]]:
         """A function from words to the subwords of each."""
-        # Byte-level tokenisers tell words inside a text by the space before them.
-        before = self.tokeniser.pre_tokenizer
-        lead = " " if before is not None and b"ByteLevel" in before.__getstate__() else ""
+        lead = _lead(self.tokeniser)
 
         def divided(words: list[str]) -> list[list[int]]:
             found: list[list[int]] = [[] for _ in words]
@@ -166,6 +164,24 @@ class Pretrained:
             return found
 
         return divided
+
+
+def _lead(tokeniser: "Tokenizer") -> str:
+    """What has to stand before a word that is given alone, so that it is divided like one inside a text.
+
+    Many tell words by the space before them, and only some of these add one to a word that has none.
+    """
+    for word in ("x", "q", "a", "0"):
+        first = tokeniser.encode(word, add_special_tokens=False).ids
+        text = tokeniser.encode(f"{word} {word}", add_special_tokens=False).ids
+        if not first or text[: len(first)] != first:
+            continue  # divided across the space
+        for lead in ("", " "):
+            made = tokeniser.encode([lead + word] * 2, is_pretokenized=True, add_special_tokens=False)
+            given = [piece for piece, place in zip(made.ids, made.word_ids, strict=True) if place == 1]
+            if given == text[len(first) :]:
+                return lead
+    return ""
 
 
 def _words(model: Any) -> int | None:

@@ -1,0 +1,99 @@
+"""What pretrained models are tried with before they are used: whether their states can be those of words."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from spigot.batches.pieces import Frame
+from spigot.data.vocab import Vocab
+from spigot.encoders.pretrained import Pretrained
+from tests import transformers as tiny
+from tests.parsing import sentences
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("transformers") is None, reason="transformers are not installed"),
+    pytest.mark.xdist_group("transformers"),
+]
+
+FRAME = Frame((2,), (3,), 0, 20)
+SENTENCES = sentences(4)
+VOCAB = Vocab.of(SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.bert(tmp_path_factory.mktemp("models") / "bert")
+
+
+def saved(model: Any, folder: Path, place: Path) -> Path:
+    """Another model with the tokeniser of the first."""
+    model.save_pretrained(place)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, place)
+    return place
+
+
+class Given(nn.Module):
+    """States that a test makes of subwords and of where there are any: one before its only layer, and one after it."""
+
+    def __init__(self, make: Any, layers: int = 2) -> None:
+        super().__init__()
+        self.make, self.layers, self.weight = make, layers, nn.Parameter(torch.ones(()))
+        self.config = SimpleNamespace(model_type="given")
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None, **_: Any) -> SimpleNamespace:
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        states = self.make(input_ids.unsqueeze(-1) * torch.ones(4), mask.unsqueeze(-1))
+        return SimpleNamespace(last_hidden_state=states, hidden_states=(states,) * self.layers)
+
+
+def tried(model: nn.Module) -> None:
+    check("mine", model, FRAME, 120, 2)
+
+
+def tokenisers() -> dict[str, tuple[Any, Any]]:
+    """What comes before the pieces of words in some kinds of models."""
+    from tokenizers import Regex, normalizers
+    from tokenizers import pre_tokenizers as before
+
+    words = before.Split(Regex(r" ?\w+"), "isolated")
+    marked = normalizers.Replace(" ", "▁")
+    return {
+        "BERT": (None, before.BertPreTokenizer()),
+        "GPT-2": (None, before.ByteLevel(add_prefix_space=False)),
+        "RoBERTa": (None, before.ByteLevel(add_prefix_space=True)),
+        "Llama-3": (None, before.Sequence([words, before.ByteLevel(add_prefix_space=False, use_regex=False)])),
+        "T5": (None, before.Metaspace()),
+        "Mistral": (None, before.Metaspace(prepend_scheme="first")),
+        "never": (None, before.Metaspace(prepend_scheme="never")),
+        "CamemBERT": (None, before.Sequence([before.WhitespaceSplit(), before.Metaspace()])),
+        "Gemma": (marked, before.Split(Regex("▁?[^▁]+"), "isolated")),
+        "Llama-2": (
+            normalizers.Sequence([normalizers.Prepend("▁"), marked]),
+            before.Split(Regex("▁[^▁]+"), "isolated"),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", ["BERT", "GPT-2", "RoBERTa", "Llama-3", "T5", "Mistral", "never", "CamemBERT", "Gemma", "Llama-2"]
+)
+def test_words_are_divided_as_inside_a_text(kind: str) -> None:
+    from tokenizers import Tokenizer, models, trainers
+
+    tokeniser = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokeniser.normalizer, tokeniser.pre_tokenizer = tokenisers()[kind]
+    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=["<unk>"], show_progress=False)
+    tokeniser.train_from_iterator(tiny.text(), trainer)
+    words = ["The", "dog", "slept", "near", "the", "museum"]
+    divided = Pretrained(nn.Module(), {}, tokeniser).divider()(words)
+    text = tokeniser.encode(" ".join(words)).ids
+    later = [piece for pieces in divided[1:] for piece in pieces]
+    assert text[-len(later) :] == later
+    assert len(text) - len(later) == len(tokeniser.encode("The").ids)
