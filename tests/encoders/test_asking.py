@@ -1,5 +1,6 @@
 """What pretrained models are tried with before they are used: whether their states can be those of words."""
 
+import logging
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from spigot.batches.pieces import Frame
 from spigot.data.vocab import Vocab
+from spigot.encoders.asking import ask
 from spigot.encoders.pretrained import Pretrained
 from tests import transformers as tiny
 from tests.parsing import sentences
@@ -55,6 +57,29 @@ class Given(nn.Module):
 
 def tried(model: nn.Module) -> None:
     check("mine", model, FRAME, 120, 2)
+
+
+def test_the_library_says_nothing_while_it_is_asked(folder: Path) -> None:
+    import transformers as hf
+
+    torch.manual_seed(0)
+    config = hf.LongformerConfig(
+        vocab_size=120, max_position_embeddings=40, attention_window=[6, 6], pad_token_id=0, **tiny.SIZES
+    )
+    model, heard = hf.LongformerModel(config).eval(), list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage())
+    library = logging.getLogger("transformers")
+    library.addHandler(handler)
+    try:
+        (states,) = ask(model, torch.tensor([[2, 5, 7, 3]]), None)
+        assert states.shape == (1, 4, 16)
+        assert not heard
+        logging.getLogger("transformers.models").error("but what others do is told")
+        library.getChild("models").warning("and of others")
+        assert heard == ["but what others do is told", "and of others"]
+    finally:
+        library.removeHandler(handler)
 
 
 def tokenisers() -> dict[str, tuple[Any, Any]]:

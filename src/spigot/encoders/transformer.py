@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, final
+from typing import Annotated, Literal, final
 
 import torch
 from jaxtyping import Float
@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from spigot.batches.batch import Batch
 from spigot.batches.pieces import divided
 from spigot.data.vocab import Vocab
+from spigot.encoders.asking import ask
 from spigot.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
 from spigot.encoders.kept import Forms, Kept
 from spigot.encoders.pretrained import Pretrained, place
@@ -214,7 +215,4 @@ class TransformerEncoder(AbstractEncoder):
 
     def _asked(self, ids: Tensor, there: Tensor | None) -> Sequence[Tensor]:
         """States of subwords, after the last layer or all of them."""
-        mixed = self.mixture is not None
-        mask = None if there is None else there.long()
-        said: Any = self.transformer(input_ids=ids, attention_mask=mask, output_hidden_states=mixed, return_dict=True)
-        return said.hidden_states if mixed else (said.last_hidden_state,)
+        return ask(self.transformer, ids, there, mixed=self.mixture is not None)
