@@ -11,8 +11,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from spigot.batches import collate, encode
 from spigot.batches.pieces import Frame
 from spigot.data.vocab import Vocab
+from spigot.encoders import TransformerEncoder, TransformerSettings
 from spigot.encoders.asking import ask
 from spigot.encoders.pretrained import Pretrained
 from tests import transformers as tiny
@@ -80,6 +82,30 @@ def test_the_library_says_nothing_while_it_is_asked(folder: Path) -> None:
         assert heard == ["but what others do is told", "and of others"]
     finally:
         library.removeHandler(handler)
+
+
+def test_a_half_that_was_saved_alone_is_read(folder: Path, tmp_path: Path) -> None:
+    import transformers as hf
+
+    torch.manual_seed(0)
+    config = hf.T5Config(vocab_size=120, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, pad_token_id=0)
+    alone = hf.T5EncoderModel(config).eval()
+    place = saved(alone, folder, tmp_path / "alone")
+    settings, ids = TransformerSettings(model=str(place)), torch.tensor([[2, 5, 7, 3]])
+    encoder = TransformerEncoder(settings, VOCAB)
+    expected = alone(input_ids=ids).last_hidden_state
+    torch.testing.assert_close(ask(encoder.transformer, ids, None)[0], expected)
+    encoder.save(tmp_path / "run")
+    again = TransformerEncoder.restored(settings, VOCAB, tmp_path / "run")
+    again.load_state_dict(encoder.state_dict())
+    batch = collate([encode(sentence, VOCAB) for sentence in SENTENCES])
+    assert torch.equal(again(batch), encoder(batch))
+    whole = hf.T5Model(config)
+    half = saved(whole, folder, tmp_path / "half")
+    weights = {name: value for name, value in whole.state_dict().items() if "encoder.block.1" not in name}
+    whole.save_pretrained(half, state_dict=weights)
+    with pytest.raises(ValueError, match=r"whose weights lack encoder\.block\.1\..*; it is damaged, or no encoder\."):
+        Pretrained.load(str(half))
 
 
 def tokenisers() -> dict[str, tuple[Any, Any]]:

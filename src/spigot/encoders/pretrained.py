@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -75,10 +76,12 @@ class Pretrained:
                 f"encoder.model is {name}, whose tokeniser has subword {most} where the model has vectors for {words}; "
                 "its files do not belong together."
             )
-        missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
-        if missing:
+        whole = model.state_dict(keep_vars=True)
+        encoder = _encoder(model).eval()
+        kept = {id(value) for value in encoder.state_dict(keep_vars=True).values()}
+        if missing := sorted(key for key in report["missing_keys"] if id(whole.get(key)) in kept):
             raise ValueError(f"encoder.model is {name}, whose weights lack {missing[0]}; it is damaged, or no encoder.")
-        return cls(_encoder(model), _plain(config.to_dict()), _whole(backend))
+        return cls(encoder, _plain(config.to_dict()), _whole(backend))
 
     @classmethod
     def read(cls, folder: Path) -> "Pretrained":
@@ -270,7 +273,8 @@ def _quiet() -> Iterator[None]:
 
 def _encoder(model: Any) -> nn.Module:
     """What makes states of subwords: of models that also write, the half that reads."""
-    if model.config.is_encoder_decoder:
+    # Settings do not tell: a half that was saved alone says that it is no such model.
+    if "decoder_input_ids" in inspect.signature(model.forward).parameters:
         model = model.get_encoder()
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # for sentences as a whole: nobody would train it
