@@ -15,7 +15,7 @@ from spigot.batches import collate, encode
 from spigot.batches.pieces import Frame
 from spigot.data.vocab import Vocab
 from spigot.encoders import TransformerEncoder, TransformerSettings
-from spigot.encoders.asking import ask
+from spigot.encoders.asking import ask, check
 from spigot.encoders.pretrained import Pretrained
 from tests import transformers as tiny
 from tests.parsing import sentences
@@ -59,6 +59,70 @@ class Given(nn.Module):
 
 def tried(model: nn.Module) -> None:
     check("mine", model, FRAME, 120, 2)
+
+
+def test_models_that_do_not_keep_to_the_mask_or_the_length_are_refused(folder: Path, tmp_path: Path) -> None:
+    import transformers as hf
+
+    torch.manual_seed(0)
+    fnet = hf.FNetConfig(
+        vocab_size=120, max_position_embeddings=24, hidden_size=16, num_hidden_layers=2, intermediate_size=24
+    )
+    funnel = hf.FunnelConfig(vocab_size=120, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=24)
+    with pytest.raises(
+        ValueError, match=r"fnet, of the kind 'fnet', which gives a sentence other states beside a longer"
+    ):
+        Pretrained.load(str(saved(hf.FNetModel(fnet), folder, tmp_path / "fnet")))
+    with pytest.raises(ValueError, match=r"funnel, of the kind 'funnel', which makes 6 states of 11 subwords in some"):
+        Pretrained.load(str(saved(hf.FunnelModel(funnel), folder, tmp_path / "funnel")))
+
+
+def test_what_is_wrong_with_states_is_told() -> None:
+    heeding = Given(lambda words, mask: words + (words * mask).sum(1, keepdim=True))
+    tried(heeding)
+    for model, reason in (
+        (
+            Given(lambda words, mask: words + words.mean(1, keepdim=True)),
+            "gives a sentence other states beside a longer",
+        ),
+        (Given(lambda words, mask: words[:, ::2]), "makes 6 states of 11 subwords in some layer"),
+        (Given(lambda words, mask: words, layers=5), "gives 5 states of a subword where its settings have 2"),
+        (Given(lambda words, mask: words / 0), "makes states that are no finite numbers; its weights are damaged"),
+        (
+            Given(lambda words, mask: words @ torch.ones(3)),
+            r"does not read subwords alone \(.*\); choose a model of text",
+        ),
+    ):
+        with pytest.raises(ValueError, match=rf"^encoder.model is mine, of the kind 'given', which {reason}") as caught:
+            tried(model)
+        assert "\n" not in str(caught.value)
+        assert str(caught.value).endswith(".")
+
+
+def test_trying_leaves_no_trace(folder: Path) -> None:
+    drawn = Given(lambda words, mask: words + torch.rand(()) * 0)
+    before = torch.get_rng_state()
+    tried(drawn)
+    assert torch.equal(torch.get_rng_state(), before)
+    model = Pretrained.load(str(folder)).model
+    assert not any(part.training for part in model.modules())
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
+
+
+def test_rounding_is_no_fault_and_what_has_no_values_is_not_tried(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Pretrained.load(str(folder))
+    check("mine", found.model.bfloat16(), found.frame(0), 120, found.layers)
+    monkeypatch.setattr("spigot.encoders.asking._said", pytest.fail)
+    check("mine", found.model.to("meta"), found.frame(0), 120, found.layers)
+
+
+def test_models_of_one_place_have_no_padding() -> None:
+    reading = Given(lambda words, mask: words + words.mean(1, keepdim=True))
+    check("mine", reading, Frame((), (), 0, 1), 120, 2)
+    with pytest.raises(ValueError, match="gives a sentence other states"):
+        check("mine", reading, Frame((2,), (), 0, 1), 120, 2)
 
 
 def test_the_library_says_nothing_while_it_is_asked(folder: Path) -> None:

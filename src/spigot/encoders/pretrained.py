@@ -15,6 +15,7 @@ from torch import nn
 
 from spigot.batches.pieces import Frame
 from spigot.data.formats.files import written
+from spigot.encoders.asking import check
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -81,7 +82,9 @@ class Pretrained:
         kept = {id(value) for value in encoder.state_dict(keep_vars=True).values()}
         if missing := sorted(key for key in report["missing_keys"] if id(whole.get(key)) in kept):
             raise ValueError(f"encoder.model is {name}, whose weights lack {missing[0]}; it is damaged, or no encoder.")
-        return cls(encoder, _plain(config.to_dict()), _whole(backend))
+        found = cls(encoder, _plain(config.to_dict()), _whole(backend))
+        check(name, encoder, found.frame(0), words, found.layers)
+        return found
 
     @classmethod
     def read(cls, folder: Path) -> "Pretrained":
