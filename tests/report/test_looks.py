@@ -1,6 +1,7 @@
 """What is drawn of a sentence with more annotations than a tree and a graph."""
 
 import re
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -9,6 +10,7 @@ from spigot.annotations import Classes, Graphs, Tags, Trees
 from spigot.data.sentence import Arc, Graph, Sentence
 from spigot.report.arcs import Drawing, drawing, svg
 from spigot.report.drawings import DrawnMark, marks_of
+from spigot.report.explore import _all_of_them
 from spigot.report.looks import sides
 from spigot.report.terminal import text
 from spigot.report.tikz import tikz
@@ -99,3 +101,26 @@ def test_pictures_have_all_layers_and_rows():
 def test_a_row_has_something_for_each_word():
     with pytest.raises(ValueError, match="1 tags for 3 words"):
         Drawing(WORDS, rows=((DrawnMark("NP"),),))
+
+
+def test_relations_are_compared_where_all_sides_have_them() -> None:
+    words = ("Rain", "fell", "hard")
+    right = Sentence(words, heads=(2, 0, 2), relations=("nsubj", "root", "advmod"))
+    found = Sentence(words, heads=(2, 0, 2), relations=("nsubj", "root", "obj"))
+    for annotations in (None, [Trees(relations=("nsubj", "root", "advmod", "obj"))]):
+        marks = [(arc.end, arc.label, arc.mark) for arc in drawing(found, gold=right, annotations=annotations).below]
+        assert marks == [(1, "nsubj", "right"), (2, "root", "right"), (3, "obj", "wrong"), (3, "advmod", "missed")]
+        changed = [(arc.end, arc.mark) for arc in drawing(found, before=right, annotations=annotations).below]
+        assert changed == [(1, "plain"), (2, "plain"), (3, "new"), (3, "gone")]
+        bare = Sentence(words, heads=(2, 0, 2))
+        for one, other in ((found, bare), (bare, found)):  # heads alone
+            assert {arc.mark for arc in drawing(one, gold=other, annotations=annotations).below} == {"right"}
+
+
+def test_of_two_kinds_of_trees_the_report_takes_those_with_relations() -> None:
+    labelled, plain = Trees(relations=("root",)), Trees()
+    for first, second in ((labelled, plain), (plain, labelled)):
+        sides = [SimpleNamespace(annotations=[kind]) for kind in (first, second)]
+        found = _all_of_them(sides)  # pyright: ignore[reportArgumentType] (all it looks at)
+        assert [annotation for annotation in found if annotation.name == "heads"] == [labelled]
+        assert [annotation.name for annotation in found] == ["heads", "graph"]

@@ -129,6 +129,26 @@ def test_alternatives_have_relations_and_constraints_hold() -> None:
     assert head_entropy(parser, [sentence]) > 0
 
 
+def test_heads_that_constraints_exclude_keep_their_relations_and_scores() -> None:
+    parser = labelled()
+    given = sentences(1)[0].without_annotation()
+    (before,) = inspect(parser, [given], top=99)
+    assert before.heads is not None
+    assert before.sentence.heads is not None
+    other = next(choice.head for choice in before.heads[0] if choice.head != before.sentence.heads[0])
+    (after,) = inspect(parser, [given], [Constraints(heads=((1, other),))], top=99)
+    assert after.heads is not None
+    known = [
+        {choice.head: (choice.relation, pytest.approx(choice.score, abs=1e-4)) for choice in word}
+        for word in before.heads
+    ]
+    assert [{choice.head: (choice.relation, choice.score) for choice in word} for word in after.heads] == known
+    assert {choice.head: choice.marginal for choice in after.heads[0] if choice.marginal} == {other: 1.0}
+    for word in after.heads:
+        for choice in word:
+            assert (choice.relation == "root") == (choice.head == 0)
+
+
 def test_trees_without_relations_cannot_be_learned_from() -> None:
     with pytest.raises(ValueError, match="no relations, so there is nothing to label arcs with"):
         build(experiment(syntax__labelled=True), corpus())

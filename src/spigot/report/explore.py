@@ -141,7 +141,9 @@ def explorer(
 def _all_of_them(everyone: Sequence[Answers]) -> list[AbstractAnnotation]:
     """What any of the systems gives, and the graph and the tree that gold sentences may have beside it."""
     given = [annotation for each in everyone for annotation in each.annotations]
-    return list({annotation.name: annotation for annotation in (*given, Graphs(), Trees())}.values())
+    named = sorted(given, key=lambda annotation: not annotation.is_nameless)  # the last of a name counts
+    found = {annotation.name: annotation for annotation in (Graphs(), Trees(), *named)}
+    return [found[name] for name in dict.fromkeys(annotation.name for annotation in (*given, Graphs(), Trees()))]
 
 
 def compared(systems: int, baseline: int | None) -> list[tuple[int, int]]:

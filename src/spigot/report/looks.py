@@ -28,8 +28,8 @@ def drawing(
 ) -> Drawing:
     """What a sentence looks like, by itself or compared.
 
-    Heads of trees are compared without their labels, since the parsers here find none. With both `gold` and `before`,
-    what changed is marked as new or gone, and its note says whether that was right.
+    Trees are compared with their relations where all sides have them, and by their heads otherwise. With both `gold`
+    and `before`, what changed is marked as new or gone, and its note says whether that was right.
 
     Args:
         sentence: What was found.
@@ -181,9 +181,10 @@ def _common(sentence: Sentence) -> Iterator[_Look]:
     if graph is not None:
         yield _Look("graph", (*graph.arcs, *((0, top, "TOP") for top in graph.tops)), True, True, graph.predicates)
     if heads is not None:
-        named = enumerate(zip(heads, sentence.relations or ("",) * len(heads), strict=True), 1)
+        relations = sentence.relations
+        named = enumerate(zip(heads, relations or ("",) * len(heads), strict=True), 1)
         arcs = ((head, word, "" if relation == "_" else relation) for word, (head, relation) in named)
-        yield _Look("heads", tuple(arcs), False, False)
+        yield _Look("heads", tuple(arcs), False, relations is not None)
 
 
 def _layers(looks: Iterable[_Look]) -> list[tuple[_Look | None, _Look | None]]:
@@ -225,8 +226,10 @@ def _row(look: _Look, right: _Look | None, earlier: _Look | None) -> Iterator[Dr
 def _compare(look: _Look, right: _Look | None, earlier: _Look | None) -> Iterator[tuple[_Arc, Mark, str]]:
     """All arcs with their marks, and a remark on those that changed where it is known what is right."""
 
+    labelled = all(side.labelled for side in (look, right, earlier) if side is not None)
+
     def key(arc: _Arc) -> _Arc:
-        return arc if look.labelled else (*arc[:2], "")
+        return arc if labelled else (*arc[:2], "")
 
     now, wanted, past = ({key(arc) for arc in side.arcs} if side else set() for side in (look, right, earlier))
     for arc in look.arcs:

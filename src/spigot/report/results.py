@@ -293,10 +293,10 @@ def curve_section(experiment: Experiment, key: str) -> Section | None:
         for unit, length in (("epoch", None), clock):
             lines = _lines(experiment, lambda run, m=measure, u=length: _dev_points(run, m, unit=u))
             if lines:
-                about = _new(measure) or measure
+                about = _new(measure) or f"{measure} on the development data"
                 svg = curves(
                     lines,
-                    title=f"{about[0].upper()}{about[1:]} on the development data, by {unit}",
+                    title=f"{about[0].upper()}{about[1:]}, by {unit}",
                     x_label=unit if length is None else f"{unit} of training",
                     y_label="sentences, per cent" if _new(measure) else f"{measure}, per cent",
                     key=f"{key}-{measure.replace(' ', '-')}-{unit}",
@@ -330,7 +330,7 @@ def _new(measure: str) -> str:
     stage, _, kind = measure.rpartition(" ")
     if kind != CHANGED:
         return ""
-    return f"Structures {f'of {stage} ' if stage else ''}that are new since the epoch before"
+    return f"Structures {f'of {stage} ' if stage else ''}new since the epoch before"
 
 
 def _lines(experiment: Experiment, points: Callable[[Run], list[tuple[float, float]]]) -> list[Curve]:

@@ -25,6 +25,8 @@ from spigot.serve.query import Limits
 from spigot.serve.settings import Settings
 from spigot.serve.systems import Served
 
+_LAST = 10.0  # seconds more in which a server that is told to end does so
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -119,7 +121,9 @@ class Server:
             yield self
         finally:
             self._uvicorn.should_exit = True
-            thread.join()
+            thread.join(_graceful(self.limits) + _LAST)
+            self._uvicorn.force_exit = True  # if somebody holds a connection all the same
+            thread.join(_LAST)
 
     def close(self) -> None:
         """Give the port back and answer nobody any more."""
@@ -175,6 +179,11 @@ def address(listener: socket.socket, *, encrypted: bool = False) -> str:
     return f"http{'s' if encrypted else ''}://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
 
+def _graceful(limits: Limits) -> int:
+    """How many seconds an answer under way may take when the server ends."""
+    return math.ceil(limits.seconds + limits.patience)
+
+
 def _config(app: Starlette | str, limits: Limits, certificate: Certificate | None, workers: int = 1) -> uvicorn.Config:
     return uvicorn.Config(
         app,
@@ -190,7 +199,7 @@ def _config(app: Starlette | str, limits: Limits, certificate: Certificate | Non
         proxy_headers=False,  # nobody here asks where a request comes from
         h11_max_incomplete_event_size=limits.head,
         timeout_keep_alive=limits.idle,  # pyright: ignore[reportArgumentType] (parts of a second will do)
-        timeout_graceful_shutdown=math.ceil(limits.seconds + limits.patience),
+        timeout_graceful_shutdown=_graceful(limits),
         timeout_worker_healthcheck=120,  # loading may take long on a busy machine
         ssl_certfile=None if certificate is None else certificate.chain,
         ssl_keyfile=None if certificate is None else certificate.key,

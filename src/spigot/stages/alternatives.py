@@ -26,8 +26,9 @@ class Alternative:
 
     Attributes:
         head: Which word; 0 is the root.
-        score: The score of the arc from it. Where trees have one root, a constant more on all arcs from the root
-            changes no tree: they are shown with the one that makes the root as likely as it is beside other heads.
+        score: The score of the arc from it, whether constraints allow it or not. Where trees have one root, a constant
+            more on all arcs from the root changes no tree: they are shown with scores by which the root is as likely,
+            beside the other heads of the word, as it is.
         difference: The same less the score of the arc from the chosen head: negative means worse.
         marginal: How probable the arc is under all trees that meet the constraints; 0 where they rule it out.
         relation: The best relation of the word to this head; empty if trees are not labelled.
@@ -72,6 +73,7 @@ def head_alternatives(
     batch: Batch,
     top: int,
     relations: Sequence[str] = (),
+    possible: Mask | None = None,
 ) -> list[tuple[tuple[Alternative, ...], ...]]:
     """For every word of every sentence its heads by how probable they are, the chosen one among them.
 
@@ -79,21 +81,24 @@ def head_alternatives(
         structure: The trees, without relations.
         z: The chosen ones.
         scores: What they were chosen by.
-        mask: Which arcs existed.
+        mask: Which arcs existed, under the constraints.
         batch: The sentences.
         top: How many heads of a word to list.
         relations: The names of the relations, if z, scores and mask are of labelled trees.
+        possible: Which labels arcs may have, whatever the constraints; any, if omitted.
     """
-    named = scores.masked_fill(~mask, -torch.inf).argmax(-1) if relations else None
+    named: Tensor | None = None
+    exists = structure.mask(batch.lengths, batch.size)
     if relations:
-        z = z.sum(-1)
-        scores, mask = arc_sums(scores, mask)
-        scores = scores.masked_fill(~mask, 0)
+        there = exists.unsqueeze(-1).expand_as(scores) if possible is None else exists.unsqueeze(-1) & possible
+        named = scores.masked_fill(~there, -torch.inf).argmax(-1)
+        z, mask = z.sum(-1), mask.any(-1)
+        scores = arc_sums(scores, there)[0].masked_fill(~exists, 0)
     marginals = structure.marginals(scores, mask)
     chosen = z.argmax(-2, keepdim=True)
-    exists = structure.mask(batch.lengths, batch.size)
     if structure.single_root:
-        scores = _with_root_in_place(scores, z, marginals, exists & mask)
+        free = marginals if torch.equal(mask & exists, exists) else structure.marginals(scores, exists)
+        scores = _with_root_in_place(scores, free, exists)
     best = scores.gather(-2, chosen)
     listed = _ranked(scores, marginals.masked_fill(~exists, -1))[:, :top]
     # A tree may have to take a head that is not among the best.
@@ -116,15 +121,13 @@ def head_alternatives(
     ]
 
 
-def _with_root_in_place(scores: Parts, z: Parts, marginals: Parts, mask: Mask) -> Parts:
-    """Scores whose arcs from the root can be compared with those from words: among the heads that the root word might
-    have, each as likely as the exponential of its score, the root is as likely as in all trees."""
-    root = z[..., 0, :].argmax(-1)[..., None, None].expand(*z.shape[:-1], 1)
-    of_word, there = scores.gather(-1, root).squeeze(-1), mask.gather(-1, root).squeeze(-1)
-    others = of_word[..., 1:].masked_fill(~there[..., 1:], -torch.inf).logsumexp(-1)
-    odds = marginals.gather(-1, root).squeeze(-1)[..., 0].logit(eps=_SURE)
-    shift = odds + others.nan_to_num(neginf=0) - of_word[..., 0]
-    return torch.cat([scores[..., :1, :] + shift[..., None, None], scores[..., 1:, :]], -2)
+def _with_root_in_place(scores: Parts, marginals: Parts, exists: Mask) -> Parts:
+    """Scores whose arcs from the root can be compared with those from words: among the heads that a word might have,
+    each as likely as the exponential of its score, the root is as likely as it is in all trees."""
+    others = scores[..., 1:, :].masked_fill(~exists[..., 1:, :], -torch.inf).logsumexp(-2).nan_to_num(neginf=0)
+    likely = marginals[..., 0, :].clamp(min=torch.finfo(marginals.dtype).tiny)
+    odds = likely.log() - (1 - likely).clamp(min=_SURE).log()
+    return torch.cat([(others + odds).unsqueeze(-2), scores[..., 1:, :]], -2)
 
 
 def arc_sums(scores: Parts, mask: Mask) -> tuple[Parts, Mask]:

@@ -1,5 +1,7 @@
 """Constraints on trees as masks. A forced head excludes its rivals, since every word of a tree has exactly one."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool
 from torch import Tensor
@@ -43,6 +45,28 @@ def tree_mask(demands: Constraints, size: int) -> Bool[Tensor, "n n"]:
     for word, head in demands.not_heads:
         allowed[head, word] = False
     return allowed
+
+
+def conflict(demands: Constraints, trees: AbstractTrees, length: int) -> Constraints:
+    """Constraints that leave no tree, without those that are not to blame: each is dropped without which there is none.
+
+    Args:
+        demands: The constraints.
+        trees: The trees.
+        length: Words of the sentence.
+
+    Example:
+        >>> from spigot import ProjectiveTrees
+        >>> conflict(Constraints(heads=((1, 2), (2, 1), (3, 2))), ProjectiveTrees(), 3).heads
+        ((1, 2), (2, 1))
+    """
+    exists = trees.mask(torch.tensor([length]))[0]
+    for name in ("not_heads", "heads"):
+        for one in getattr(demands, name):
+            fewer = replace(demands, **{name: tuple(other for other in getattr(demands, name) if other != one)})
+            if not has_tree(trees, exists & tree_mask(fewer, length + 1), length):
+                demands = fewer
+    return demands
 
 
 def no_tree(demands: Constraints, trees: AbstractTrees) -> str:

@@ -19,7 +19,7 @@ from spigot.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot.stages.evidence import Found
 from spigot.stages.stage import STAGES, AbstractStage, Evidence, StageSettings, Surroundings
 from spigot.stages.tree_decision import TreeDecision
-from spigot.stages.tree_limits import has_tree, no_tree, tree_mask
+from spigot.stages.tree_limits import conflict, has_tree, no_tree, tree_mask
 from spigot.structures.trees import AbstractTrees
 from spigot.types import Mask, Parts, Values
 from spigot.values import Count, Optimiser, Positive, Rate
@@ -162,7 +162,9 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         self, z: Parts, evidence: Evidence, batch: Batch, values: Sequence[Any], top: int
     ) -> list[tuple[tuple[Alternative, ...], ...]]:
         """For every word its heads by how probable they are, each with its best relation if there are any."""
-        return head_alternatives(self.trees, z, *evidence, batch, top, self.annotation.relations or ())
+        root, names = self.annotation.root_index, self.annotation.relations or ()
+        possible = None if root is None else root_labels(batch.size, len(names), root).to(batch.device)
+        return head_alternatives(self.trees, z, *evidence, batch, top, names, possible)
 
     def arc_evidence(self, evidence: Evidence) -> Evidence:
         """What the relations of each arc come to together, by which the trees without them can be told."""
@@ -211,7 +213,7 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         exist = self.trees.mask(torch.tensor(lengths), size) & allowed
         for index, demand in enumerate(said):
             if demand.on_trees and not has_tree(self.trees, exist[index], lengths[index]):
-                raise Infeasible(no_tree(demand, self.trees), index)
+                raise Infeasible(no_tree(conflict(demand, self.trees, lengths[index]), self.trees), index)
         return allowed
 
     def _evidence(self, batch: Batch, read: Sequence[Parts], *, noisy: bool, allowed: Mask | None) -> Evidence:

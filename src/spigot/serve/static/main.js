@@ -87,16 +87,25 @@ function draw() {
   const notes = (page.answer?.foreign ?? []).filter((one) => one.note);
   show(find("#foreign"), notes.map((one) => (several ? `${one.system}: ` : "") + one.note).join(" "));
   cards.forEach(arrange);
-  if (wanted) find(wanted, find("#sentences"))?.focus({ preventScroll: true });
+  if (wanted) {
+    const place = find(wanted.arc, find("#sentences")) ?? cards[wanted.sentence];
+    if (place && !place.hasAttribute("tabindex")) place.setAttribute("tabindex", "-1");
+    place?.focus({ preventScroll: true });
+  }
   wanted = null;
   const pair = page.systems.length > 1 && page.second;
   find("#overlay-label").hidden = !pair;
 }
 
+/** What to look at after a change: the arc, or else the card of its sentence. */
+function sought({ sentence, side, start, end }) {
+  return { sentence, arc: `[data-sentence="${sentence}"] .arc[data-side="${side}"][data-start="${start}"][data-end="${end}"]` };
+}
+
 function constrain(arc, force) {
   const forms = page.answer.sentences[arc.sentence].forms;
   page.constraints = added(page.constraints, { ...arc, force, words: wordsOf(arc, forms) });
-  wanted = `[data-sentence="${arc.sentence}"] .arc[data-side="${arc.side}"][data-start="${arc.start}"][data-end="${arc.end}"]`;
+  wanted = sought(arc);
   ask();
 }
 
@@ -106,10 +115,12 @@ const actions = {
   force: (arc) => constrain(arc, true),
   forbid: (arc) => constrain(arc, false),
   release: (arc) => {
+    wanted = sought(arc);
     page.constraints = "force" in arc ? removed(page.constraints, arc) : released(page.constraints, arc);
     ask();
   },
   releaseAll: (held) => {
+    if (held.length) wanted = sought(held[0]);
     page.constraints = page.constraints.filter((one) => !held.includes(one));
     ask();
   },
