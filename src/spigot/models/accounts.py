@@ -8,8 +8,9 @@ from torch import Tensor
 
 from spigot.batches import collate
 from spigot.data.sentence import Arc, Sentence
+from spigot.data.tagging.agreement import with_tags
 from spigot.interface import AbstractEstimator
-from spigot.models.parser import Parser, with_tags
+from spigot.models.parser import Parser
 from spigot.models.wire import Passed, Wire
 from spigot.records import Explanation
 from spigot.stages.stage import AbstractStage

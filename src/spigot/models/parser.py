@@ -12,11 +12,11 @@ from spigot.batches import Annotations, Batch, Encoded, collate, encode
 from spigot.config import Config
 from spigot.data.formats.conll import bare
 from spigot.data.sentence import COLUMNS, Sentence
-from spigot.data.tagging.agreement import agreed
+from spigot.data.tagging.agreement import agreed, with_tags
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.lemmas import Lemmatiser
 from spigot.data.tagging.tagger import Tagger
-from spigot.data.text.conventions import Conventions, plain_letters
+from spigot.data.text.conventions import Conventions
 from spigot.data.text.foreign import Foreign
 from spigot.data.vocab import SPECIAL, Vocab
 from spigot.encoders import AbstractEncoder
@@ -374,34 +374,3 @@ class Parser:
             group.append(k)
         if group:
             yield group
-
-
-def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) -> Sentence:
-    """A sentence with its own words, and the tags and lemmas that were read.
-
-    Args:
-        given: The sentence.
-        read: The same, perhaps with other tags and lemmas, and in another spelling. A lemma that only repeats that
-            spelling is written as the sentence writes the word.
-        table: What finds better lemmas than those that were read.
-
-    Example:
-        >>> with_tags(Sentence(("Rain",), tags=("VB",)), Sentence(("Rain",), tags=("NN",))).tags
-        ('NN',)
-        >>> with_tags(Sentence(("Is", "n't")), Sentence(("Is", "n’t"), lemmas=("be", "n’t"))).lemmas
-        ('be', "n't")
-        >>> with_tags(Sentence(("Me",)), Sentence(("Me",), tags=("PRP",), lemmas=("i",))).lemmas    # as it is written
-        ('I',)
-    """
-    lemmas = read.lemmas
-    if lemmas is given.lemmas and read.tags is given.tags:  # none were looked for
-        return given if given.upos is None else given.put("upos", None)
-    if lemmas is not None:
-        lemmas = lemmas if table is None else table.lemmas(read)
-        if read.forms != given.forms:
-            words = zip(given.forms, read.forms, lemmas, strict=True)
-            lemmas = tuple(plain_letters(own).lower() if lemma == said.lower() else lemma for own, said, lemma in words)
-        if "i" in lemmas and read.tags is not None:
-            tagged = zip(lemmas, read.tags, strict=True)
-            lemmas = tuple("I" if (lemma, tag) == ("i", "PRP") else lemma for lemma, tag in tagged)
-    return given.put_all({"tags": read.tags, "upos": None, "lemmas": lemmas})

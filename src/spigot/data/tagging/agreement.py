@@ -1,14 +1,46 @@
-"""Tags and lemmas in agreement with the universal tags that a system finds after it has read them."""
+"""The tags and lemmas that are written: those that were read, in agreement with what was found after that."""
 
 from collections.abc import Sequence
 
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.lemmas import Lemmatiser
+from spigot.data.text.conventions import plain_letters
 
 _PARTICIPLES = frozenset({"become", "been", "come", "gone", "got", "gotten", "grown", "had", "happened"})
 """What `'s` is the perfect of, and hardly ever the passive."""
 _PAST = frozenset({"VBN", "VBD"})
+
+
+def with_tags(given: Sentence, read: Sentence, table: LemmaTable | None = None) -> Sentence:
+    """A sentence with its own words, and the tags and lemmas that were read.
+
+    Args:
+        given: The sentence.
+        read: The same, perhaps with other tags and lemmas, and in another spelling. A lemma that only repeats that
+            spelling is written as the sentence writes the word.
+        table: What finds better lemmas than those that were read.
+
+    Example:
+        >>> with_tags(Sentence(("Rain",), tags=("VB",)), Sentence(("Rain",), tags=("NN",))).tags
+        ('NN',)
+        >>> with_tags(Sentence(("Is", "n't")), Sentence(("Is", "n’t"), lemmas=("be", "n’t"))).lemmas
+        ('be', "n't")
+        >>> with_tags(Sentence(("Me",)), Sentence(("Me",), tags=("PRP",), lemmas=("i",))).lemmas    # as it is written
+        ('I',)
+    """
+    lemmas = read.lemmas
+    if lemmas is given.lemmas and read.tags is given.tags:  # none were looked for
+        return given if given.upos is None else given.put("upos", None)
+    if lemmas is not None:
+        lemmas = lemmas if table is None else table.lemmas(read)
+        if read.forms != given.forms:
+            words = zip(given.forms, read.forms, lemmas, strict=True)
+            lemmas = tuple(plain_letters(own).lower() if lemma == said.lower() else lemma for own, said, lemma in words)
+        if "i" in lemmas and read.tags is not None:
+            tagged = zip(lemmas, read.tags, strict=True)
+            lemmas = tuple("I" if (lemma, tag) == ("i", "PRP") else lemma for lemma, tag in tagged)
+    return given.put_all({"tags": read.tags, "upos": None, "lemmas": lemmas})
 
 
 def agreed(sentence: Sentence, table: LemmaTable, lemmatiser: Lemmatiser) -> Sentence:
