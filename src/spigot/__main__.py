@@ -21,7 +21,8 @@ def lacks(error: ModuleNotFoundError) -> str:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Ends the command as Ctrl-C does, so that it takes away what it has half written."""
+    """Ends the command as Ctrl-C does, so that it takes away what it has half written. Once is enough."""
+    signal.signal(number, signal.SIG_IGN)
     print("spigot: terminated.", file=sys.stderr)
     sys.exit(128 + number)
 

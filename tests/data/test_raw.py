@@ -351,6 +351,10 @@ def test_text_is_told_in_the_manner_of_the_training_data() -> None:
         ("Nai\u0308ve re\u0301sume\u0301s", "Na\u00efve r\u00e9sum\u00e9s"),
         ("\uff28\uff45\uff4c\uff4c\uff4f", "Hello"),
         ("\u2026 \u00bd \u2122", "\u2026 \u00bd \u2122"),  # signs and numbers
+        (
+            "km\u00b2 said\u00b9 Go\u2122 b\u00bd 20\u00baC \u0e01\u0e33",
+            "km\u00b2 said\u00b9 Go \u2122 b\u00bd 20\u00baC \u0e01\u0e33",
+        ),
         ("Wanna go? Gonna! Wan Na", "wan na go ? gon na ! Wan Na"),
     ],
 )

@@ -20,10 +20,10 @@ def seen(*words: str) -> list[Sentence]:
 
 LEARNED = TagTable.learn(
     seen(
-        *["walks/VBZ/VERB", "talks/VBZ/VERB"] * 3,
-        *["walk/VB/VERB"] * 7,
+        *["walks/VBZ/VERB", "talks/VBZ/VERB", "barks/VBZ/VERB"] * 3,
+        *["walk/VB/VERB"] * 11,
         *["was/VBD/AUX"] * 4,
-        *["dogs/NNS/NOUN", "dog/NN/NOUN", "Bens/NNS/NOUN"] * 3,
+        *["dogs/NNS/NOUN", "frogs/NNS/NOUN", "logs/NNS/NOUN", "dog/NN/NOUN", "Bens/NNS/NOUN"] * 3,
         *["series/NN/NOUN"] * 4,
         *["oddity/VBZ/NOUN"] * 2,
         *["Ben/NNP/PROPN"] * 3,
@@ -38,8 +38,10 @@ LEARNED = TagTable.learn(
         ("balks", "VERB", "NNS", "VBZ"),  # by its ending
         ("Balks", "VERB", "NNS", "VB"),  # which no word with a capital has: as most
         ("jump", "VERB", "NN", "VB"),
-        ("walks", "NOUN", "VBZ", "NN"),  # seen together twice only
-        ("series", "NOUN", "VBZ", "NN"),  # and not by its ending
+        ("walks", "NOUN", "VBZ", "NNS"),  # seen together twice only
+        ("series", "NOUN", "VBZ", "NN"),  # and not as most
+        ("hogs", "NOUN", "VBZ", "NNS"),
+        ("miseries", "NOUN", "VBZ", "NNS"),  # of one word an ending learns nothing: as most
         ("walks", "VERB", "VB", "VB"),  # may be, if not for this word
         ("so", "ADV", "NN", "NN"),  # of this universal tag nothing is known
         ("", "VERB", "NN", "VB"),

@@ -182,19 +182,16 @@ def test_a_labelled_run_resumes_and_writes_relations(tmp_path: Path) -> None:
     for name in ("train", "dev"):
         write(getattr(data["trees"], name), tmp_path / f"{name}.conllu")
     small = {"mlp": 8, "encoder": {"word_dim": 8, "lemma_dim": 0, "tag_dim": 4, "hidden": 8, "character_dim": 6}}
-    config = make_config(
-        {
-            "data": {
-                "root": str(tmp_path),
-                "tags": "columns",
-                "trees": {"train": "train.conllu", "dev": "dev.conllu", "tests": {"test": "dev.conllu"}},
-            },
-            "stages": {
-                "syntax": {"annotation": "trees", "labelled": True, "scorer": "biaffine", "dropout": 0.3, **small}
-            },
-            "training": {"epochs": 2, "batch": 4},
-        }
-    )
+    settings: dict[str, Any] = {
+        "data": {
+            "root": str(tmp_path),
+            "tags": "columns",
+            "trees": {"train": "train.conllu", "dev": "dev.conllu", "tests": {"test": "dev.conllu"}},
+        },
+        "stages": {"syntax": {"annotation": "trees", "labelled": True, "scorer": "biaffine", "dropout": 0.3, **small}},
+        "training": {"epochs": 2, "batch": 4},
+    }
+    config = make_config(settings)
     losses = [step.loss for step in train(config, tmp_path / "whole")]
     begun = train(config, tmp_path / "cut")
     for _ in range(5):  # one step beyond what the first epoch has saved
@@ -206,6 +203,14 @@ def test_a_labelled_run_resumes_and_writes_relations(tmp_path: Path) -> None:
     assert all(sentence.relations is not None for sentence in written)
     again = list(load(tmp_path / "whole").parse(written))
     assert [s.relations for s in again] == [s.relations for s in written]
+    # A run of an earlier version, which did not say which relation is that of the root.
+    names = tmp_path / "whole" / "vocab.json"
+    assert '"root": "root"' in names.read_text()
+    names.write_text(names.read_text().replace(', "root": "root"', ""))
+    assert all(None not in (s.heads, s.relations) for s in load(tmp_path / "whole").parse(written))
+    settings["stages"]["syntax"]["start"] = str(tmp_path / "whole")
+    further = make_config(settings)
+    assert next(iter(train(further, tmp_path / "further"))).loss > 0
 
 
 def test_half_precision_finds_trees() -> None:

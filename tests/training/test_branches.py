@@ -8,7 +8,7 @@ import torch
 
 from spigot.config import Config, make_config
 from spigot.models.parser import Parser
-from spigot.training import checkpoint
+from spigot.training import checkpoint, train
 from spigot.training.checkpoint import write_tensors
 from spigot.training.loop import Trainer
 from spigot.training.requirements import unread
@@ -101,13 +101,22 @@ def test_a_frozen_branch_is_refused_where_others_train_what_it_reads(over: str) 
     )
     for mood in ("words", {**BRANCH, "over": "states"}):
         with pytest.raises(ValueError, match=said):
-            experiment(tables(branch, mood, "pipeline"), training__pretrain=1)
+            experiment(tables(branch, mood, "pipeline"), training__pretrain=1).check_trainable()
         with pytest.raises(ValueError, match=said):
-            experiment(tables(branch, mood, "pipeline"), training__syntax_from="run")
+            experiment(tables(branch, mood, "pipeline"), training__syntax_from="run").check_trainable()
     apart = experiment(tables(branch, ENCODER, "pipeline"), training__pretrain=1)
+    apart.check_trainable()
     assert apart.trained == ["mood"]
     reads_only = experiment(tables(branch, BRANCH, "pipeline"), training__pretrain=1)  # whose vectors stay
+    reads_only.check_trainable()
     assert reads_only.trained == ["mood"]
+
+
+def test_what_earlier_versions_trained_is_loaded_and_not_trained_again(tmp_path: Path) -> None:
+    chosen = experiment(tables(BRANCH, "words", "pipeline"), training__pretrain=1)  # as it stands in a run folder
+    with pytest.raises(ValueError, match="'pipeline' freezes syntax"):
+        next(iter(train(chosen, tmp_path / "run")))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_frozen_stage_is_refused_where_a_later_one_trains_what_it_reads_before_it_is_frozen_too() -> None:
@@ -124,9 +133,10 @@ def test_a_frozen_stage_is_refused_where_a_later_one_trains_what_it_reads_before
         with pytest.raises(
             ValueError, match=r"'pipeline' freezes syntax, and encoders\.words.* trained by other stages"
         ):
-            three(syntax, training__pretrain=1)
-    assert three("words", training__syntax_from="a", training__tagger_from="a").trained == ["mood"]
+            three(syntax, training__pretrain=1).check_trainable()
+    three("words", training__syntax_from="a", training__tagger_from="a").check_trainable()
     beside = three("words", training__pretrain=1, stages__mood__reads=WIRE, stages__tagger__beside="syntax")
+    beside.check_trainable()
     assert beside.trained == ["mood"]  # both at once, and then neither
 
 
@@ -134,7 +144,7 @@ def test_a_frozen_stage_is_refused_where_a_later_one_trains_what_it_reads_before
 def test_a_branch_is_not_jackknifed(over: str) -> None:
     chosen = tables({**BRANCH, "over": over}, ENCODER, "pipeline")
     with pytest.raises(ValueError, match=r"syntax\.folds needs .* built on no other; .* set syntax\.folds = 0"):
-        experiment(chosen, training__pretrain=1, stages__syntax__folds=2)
+        experiment(chosen, training__pretrain=1, stages__syntax__folds=2).check_trainable()
 
 
 # Left as it was drawn

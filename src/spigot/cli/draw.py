@@ -77,9 +77,9 @@ def draw(
     as_json
         Print the words and the arcs with their marks as JSON, instead of drawing them.
     """
+    if file is not None and is_model(file) and not file.is_file():
+        raise ValueError(f"{file} is a model, not a file to draw; give --model {file} with --text.")
     if text is not None or file is None:
-        if file is not None and is_model(file):
-            raise ValueError(f"{file} is a model, not a file to draw; add --model {file} to --text.")
         if text is None or file is not None:
             raise ValueError("there is nothing to draw, or too much; give either a file or --text.")
         if trees is not None or gold or before:

@@ -143,7 +143,24 @@ class Config(Values):
                 )
 
     def _check_frozen(self) -> None:
-        """What stands behind a frozen wire must stay as it is."""
+        """What stands behind a frozen wire must stay as it is: its encoder, if that is a shared one."""
+        names = {trained_encoder(self.stages[name]) for name in self.trained}
+        shared = {name for name in names if name in self.encoders and self.encoders[name].encoder.learns}
+        for name, stage in self.stages.items():
+            if (
+                is_learned(stage)
+                and name not in self.trained
+                and isinstance(stage.encoder, str)
+                and stage.encoder in shared
+            ):
+                raise _unfrozen(name, str(stage.encoder))
+
+    def check_trainable(self) -> None:
+        """Complain about what can be loaded, since earlier versions trained it, and is not what it says if trained.
+
+        Raises:
+            ValueError: A stage is to be frozen or jackknifed, and what its encoder is built on goes on learning.
+        """
         phases = [*self._pretrained(), self.trained]
         for name, stage in self.stages.items():
             shared = shared_encoder(stage)
@@ -153,11 +170,10 @@ class Config(Values):
             later = {other for names in phases[last + 1 :] for other in names}
             trained = any(trained_encoder(self.stages[other]) == shared for other in later)
             if trained and self.encoders[shared].encoder.learns:
-                built = "" if isinstance(stage.encoder, str) else ", which its encoder is built on,"
-                raise ValueError(
-                    f"'pipeline' freezes {name}, and encoders.{shared}{built} is trained by other stages; give {name} "
-                    f"an encoder of its own{', built on no other' if built else ''}"
-                )
+                raise ValueError(f"{_unfrozen(name, shared, built=not isinstance(stage.encoder, str))}.")
+        for name, stage in self.stages.items():
+            if stage.folds and shared_encoder(stage):
+                raise ValueError(f"{_unfolded(name)}.")
 
     def _pretrained(self) -> list[list[str]]:
         """The stages that learn in each pretraining, in order."""
@@ -181,11 +197,8 @@ class Config(Values):
                     f"system or estimator 'pipeline', or {name}.folds = 0 and data.{self.data_of(name)}.part to have "
                     "it learn from other sentences than those that read it"
                 )
-            if stage.reads or shared_encoder(stage):
-                raise ValueError(
-                    f"{name}.folds needs a stage that reads no other one and has an encoder of its own, built on no "
-                    f"other; give {name} such a one, or set {name}.folds = 0"
-                )
+            if stage.reads or isinstance(stage.encoder, str):
+                raise _unfolded(name)
             if not self.training.pretrain:
                 raise ValueError(f"{name}.folds needs training.pretrain: how long its parsers are trained")
 
@@ -314,6 +327,21 @@ def stage_class(settings: StageSettings) -> type[AbstractStage]:
         'TreeStage'
     """
     return STAGES.find(settings.model or settings.annotation)
+
+
+def _unfrozen(name: str, encoder: str, *, built: bool = False) -> ValueError:
+    on, other = (", which its encoder is built on,", ", built on no other") if built else ("", "")
+    return ValueError(
+        f"'pipeline' freezes {name}, and encoders.{encoder}{on} is trained by other stages; give {name} an encoder of "
+        f"its own{other}"
+    )
+
+
+def _unfolded(name: str) -> ValueError:
+    return ValueError(
+        f"{name}.folds needs a stage that reads no other one and has an encoder of its own, built on no other; give "
+        f"{name} such a one, or set {name}.folds = 0"
+    )
 
 
 def shared_encoder(settings: StageSettings) -> str:

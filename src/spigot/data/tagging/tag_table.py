@@ -9,6 +9,7 @@ from typing import Any, final
 from spigot.data.sentence import Sentence
 
 _OFTEN = 3  # times that two tags must have been seen together
+_WORDS = 3  # with an ending, before anything is concluded from it
 _ENDING = 2  # letters of a word that are looked at where the word was never seen
 
 
@@ -44,14 +45,21 @@ class TagTable:
         """
         together: dict[str, Counter[str]] = defaultdict(Counter)
         words: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        spelt: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         endings: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
         for sentence in sentences:
             for form, upos, tag in zip(sentence.forms, sentence.upos or (), sentence.tags or (), strict=False):
                 together[upos][tag] += 1
                 words[upos][form.lower()][tag] += 1
-                endings[upos][_ending(form)][tag] += 1
+                spelt[upos][form][tag] += 1
+        for upos, forms in spelt.items():  # of an ending it counts how many words there are, and not how often each
+            for form, counts in forms.items():
+                endings[upos][_ending(form)][_most(counts)] += 1
         usual = {
-            upos: {"": _most(counts), **{ending: _most(some) for ending, some in sorted(endings[upos].items())}}
+            upos: {
+                "": _most(counts),
+                **{ending: _most(some) for ending, some in sorted(endings[upos].items()) if some.total() >= _WORDS},
+            }
             for upos, counts in sorted(together.items())
         }
         usual = {

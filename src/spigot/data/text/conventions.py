@@ -171,14 +171,24 @@ def plain_letters(form: str) -> str:
     apart from their letters. Signs and numbers stay as they are.
 
     Example:
-        >>> plain_letters("\ufb01rst"), plain_letters("in\u00adter"), plain_letters("nai\u0308ve"), plain_letters("½")
-        ('first', 'inter', 'naïve', '½')
+        >>> plain_letters("\ufb01rst"), plain_letters("in\u00adter"), plain_letters("nai\u0308ve"), plain_letters("km²")
+        ('first', 'inter', 'naïve', 'km²')
     """
     if form.isascii() or not form[0].isalpha():
         return form
-    kept = "".join(sign for sign in form if sign not in _UNSEEN)
-    found = unicodedata.normalize("NFKC", kept)
-    return found if found and not any(map(str.isspace, found)) else form
+    kept = unicodedata.normalize("NFC", "".join(map(_plain_letter, form)))
+    return kept or form
+
+
+def _plain_letter(sign: str) -> str:
+    """A letter for a letter, or for each of a ligature; superscripts, for instance, are no other way to write one."""
+    if sign in _UNSEEN:
+        return ""
+    kind = unicodedata.decomposition(sign).partition(">")[0]
+    if kind not in ("<compat", "<wide", "<narrow", "<font") or not sign.isalpha():
+        return sign
+    found = unicodedata.normalize("NFKC", sign)
+    return found if found.isalpha() else sign
 
 
 def _written_like(form: str, other: str) -> str:

@@ -111,6 +111,8 @@ def spaced(sentence: Sentence, *, ends: bool = False) -> Sentence:
 def with_ids(sentences: Iterable[Sentence], taken: Iterable[str] = ()) -> Iterator[Sentence]:
     """Sentences that all have an id: their own, or else their number, or the next one that is no id so far.
 
+    Ids that they have stay as they are, also if two have one.
+
     Args:
         sentences: The sentences, as a stream.
         taken: Ids that are given to none of them.
