@@ -217,7 +217,7 @@ class Config(Values):
                     f"{name} cannot learn in the steps of {stage.beside}: both must have data, the same, and "
                     f"{stage.beside} steps of its own"
                 )
-            if name in read or name == self.end or stage_class(stage).helper_epochs(stage):
+            if name in read or name == self.end or stage_class(stage).helper_plans(stage):
                 raise ValueError(
                     f"{name} cannot learn beside {stage.beside}: it must not be the last stage, be read by another, or "
                     f"have helpers; set {name}.beside = ''"

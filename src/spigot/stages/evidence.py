@@ -85,6 +85,23 @@ def states_after(
 
 
 @dataclass(frozen=True)
+class HelperPlan:
+    """How long a smaller model inside a stage is trained.
+
+    Attributes:
+        epochs: Passes over the training set of the stage.
+        batch: Sentences in a step; as many as in other steps if 0.
+
+    Example:
+        >>> HelperPlan(epochs=3).batch
+        0
+    """
+
+    epochs: int
+    batch: int = 0
+
+
+@dataclass(frozen=True)
 class Helper:
     """A smaller model inside a stage that is trained before it, on the same data.
 

@@ -15,6 +15,7 @@ from spigot.annotations.graphs import GoldGraph, graph_parts
 from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc
 from spigot.nn.crossed import LowRank
+from spigot.stages.evidence import HelperPlan
 from spigot.stages.graph_scores import Scored, dense_parts
 from spigot.stages.graphs import PRUNER, PrunedGraphSettings
 from spigot.stages.joint_likelihood import LARGEST, Block, joint_log_loss, marginals
@@ -123,7 +124,7 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         self.branches = nn.ModuleList(self.encoder.branch() for _ in range(number if settings.own else 0))
         width = self.width + (self.encoder.outputs if settings.own else 0)
         self.tasks = nn.ModuleList(GraphTask(settings, graphs, around.vocab, width) for graphs in annotation.tasks)
-        learned = number if self.helper_epochs(settings) else 0
+        learned = number if self.helper_plans(settings) else 0
         self.pruners = nn.ModuleList(ArcPruner(settings.pruning, around.vocab, around.run) for _ in range(learned))
         self.structure = _structure(annotation, settings)
         self.groups = _groups(self.structure.labelled)
@@ -205,9 +206,9 @@ class FormalismStage(AbstractStage[FormalismSettings, Formalisms, spigot.JointGr
         return arcs, torch.cat([labelled for _, _, labelled in several], -1)
 
     @classmethod
-    def helper_epochs(cls, settings: FormalismSettings) -> dict[str, int]:
+    def helper_plans(cls, settings: FormalismSettings) -> dict[str, HelperPlan]:
         """The pruners, if any are learned."""
-        return {PRUNER: settings.pruning.epochs} if settings.pruning.learned else {}
+        return {PRUNER: HelperPlan(settings.pruning.epochs)} if settings.pruning.learned else {}
 
     def helpers(self) -> dict[str, Helper]:
         """The pruners, if any are learned, as one."""

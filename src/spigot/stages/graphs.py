@@ -18,7 +18,7 @@ from spigot.nn.scorers import PairScorer, WordScorer
 from spigot.nn.whole import WHOLE
 from spigot.stages.alternatives import ArcScore, arc_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
-from spigot.stages.evidence import Found
+from spigot.stages.evidence import Found, HelperPlan
 from spigot.stages.graph_decision import MOST_ROLES, GraphDecision, RoleRules, likely_roles
 from spigot.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
 from spigot.stages.graph_scores import Scored, dense_parts, graph_log_loss, graph_marginals, rows_of
@@ -117,7 +117,7 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         else:
             self.pairs = Biaffine(self.width, settings.mlp, dropout=settings.dropout)
             self.labels = Biaffine(self.width, settings.label_mlp, roles, dropout=settings.dropout, stream=1)
-        self.pruner = ArcPruner(settings.pruning, around.vocab, around.run) if self.helper_epochs(settings) else None
+        self.pruner = ArcPruner(settings.pruning, around.vocab, around.run) if self.helper_plans(settings) else None
 
     @classmethod
     def refusal(cls, settings: GraphSettings, estimator: EstimatorSettings) -> str:
@@ -221,10 +221,10 @@ class GraphStage(AbstractStage[GraphSettings, Graphs, spigot.SemanticGraphs]):
         return arcs, labelled
 
     @classmethod
-    def helper_epochs(cls, settings: GraphSettings) -> dict[str, int]:
+    def helper_plans(cls, settings: GraphSettings) -> dict[str, HelperPlan]:
         """The pruner, if one is learned."""
         learned = settings.pruning.learned and not settings.latent
-        return {PRUNER: settings.pruning.epochs} if learned else {}
+        return {PRUNER: HelperPlan(settings.pruning.epochs)} if learned else {}
 
     def helpers(self) -> dict[str, Helper]:
         """The pruner, if one is learned."""

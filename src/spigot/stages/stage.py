@@ -19,7 +19,7 @@ from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, encoder_se
 from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
-from spigot.stages.evidence import AbstractDecision, Evidence, Found, Helper, states_after
+from spigot.stages.evidence import AbstractDecision, Evidence, Found, Helper, HelperPlan, states_after
 from spigot.types import Parts, Values
 from spigot.values import Count, Optimiser, Positive, merged
 from spigot.values import Values as Settings
@@ -316,8 +316,8 @@ class AbstractStage(nn.Module, abc.ABC, Generic[_Settings, _Annotation, _Structu
         raise TypeError(f"the structures of {self.name} have no arcs.")
 
     @classmethod
-    def helper_epochs(cls, settings: Any) -> dict[str, int]:
-        """The helpers that a stage with these settings has, and how many passes over the data each is trained for."""
+    def helper_plans(cls, settings: Any) -> dict[str, HelperPlan]:
+        """The helpers that a stage with these settings has, and how long each is trained."""
         return {}
 
     def helpers(self) -> dict[str, Helper]:

@@ -1,14 +1,14 @@
 """Dependency parser: states of words, a score for each arc and relation, a tree (Kiperwasser and Goldberg, 2016)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal, final
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 import spigot
 from spigot.annotations.trees import GoldTrees, Trees, is_projective, tree_parts
-from spigot.batches.batch import Batch
+from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc, Sentence
 from spigot.nn.best_products import root_labels
 from spigot.nn.biaffine import Biaffine
@@ -16,14 +16,18 @@ from spigot.nn.scorers import PairScorer
 from spigot.nn.whole import WHOLE
 from spigot.stages.alternatives import Alternative, arc_sums, head_alternatives
 from spigot.stages.constraints import Constraints, Infeasible, checked_demands
-from spigot.stages.evidence import Found
-from spigot.stages.stage import STAGES, AbstractStage, Evidence, StageSettings, Surroundings
+from spigot.stages.evidence import Found, HelperPlan
+from spigot.stages.graph_scores import dense, flat_places
+from spigot.stages.head_pruning import HeadPruner, HeadPruning
+from spigot.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
 from spigot.stages.tree_decision import TreeDecision
 from spigot.stages.tree_limits import conflict, has_tree, no_tree, tree_mask
 from spigot.structures.trees import AbstractTrees
 from spigot.types import Mask, Parts, Values
-from spigot.values import Count, Optimiser, Positive, Rate
+from spigot.values import Optimiser, Positive, Rate
 from spigot.wires.estimators import EstimatorSettings
+
+PRUNER = "pruner"
 
 
 class TreeSettings(StageSettings):
@@ -40,6 +44,7 @@ class TreeSettings(StageSettings):
         dropout: Share of the hidden units of products that is left out, one mask a sentence.
         loss: The structured hinge, or the likelihood of a CRF over trees, `crf`; `crf-entropy` minimises the entropy
             of the trees beside it, as the published program did without meaning to.
+        pruning: Which heads of a word it scores.
     """
 
     trees: Literal["projective", "nonprojective"] = "projective"
@@ -50,8 +55,17 @@ class TreeSettings(StageSettings):
     dropout: Rate = 0.0
     mlp_layers: Annotated[int, Field(ge=1, le=3)] = 1
     loss: Literal["hinge", "crf", "crf-entropy"] = "hinge"
-    keep: Count = Field(default=0, description="Arc pruning: the best heads a word keeps; 0 keeps all.")
+    pruning: HeadPruning = HeadPruning()
     optimiser: Optimiser = Optimiser(anneal_every=5)
+
+    @model_validator(mode="after")
+    def _has_trees(self) -> "TreeSettings":
+        if self.latent and (self.pruning.learned or self.pruning.dictionary):
+            raise ValueError(
+                "pruning learns from trees, and latent ones are not annotated; set pruning.learned = false and "
+                "pruning.dictionary = false"
+            )
+        return self
 
     def idle(self) -> dict[str, str]:
         """The settings that do nothing beside others, and beside which."""
@@ -109,6 +123,9 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
             if relations
             else None
         )
+        pruning = settings.pruning
+        prunes = pruning.learned or pruning.dictionary
+        self.pruner = HeadPruner(pruning, self.trees, around.vocab, around.run) if prunes else None
 
     @classmethod
     def refusal(cls, settings: TreeSettings, estimator: EstimatorSettings) -> str:
@@ -119,7 +136,7 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
 
     def evidence(self, batch: Batch, read: Sequence[Parts] = (), *, limits: Mask | None = None) -> Evidence:
         """Arc scores and which arcs exist; `limits` are the arcs that constraints leave."""
-        return self._evidence(batch, read, noisy=False, allowed=limits)
+        return self._evidence(batch, read, self.surviving(batch, limits), noisy=False)
 
     def decided(self, batch: Batch, read: Sequence[Found] = ()) -> TreeDecision | None:
         """The best labelled trees by the best relation of each arc, in whole numbers."""
@@ -129,26 +146,31 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         named = self.relations.best_in_whole(states, batch.lengths, self.annotation.root_index)
         if named is None:
             return None
-        arcs, (best, which) = self.scorer(states).squeeze(-1), named
-        return TreeDecision(self.annotation, self.trees.argmax(arcs + best, self._exists(arcs, batch, None)), which)
+        best, which = named
+        scores = self.scorer(states).squeeze(-1) + best
+        return TreeDecision(self.annotation, self.trees.argmax(scores, self.surviving(batch)), which)
 
     def loss(self, batch: Batch, read: Sequence[Parts] = ()) -> Values:
         """The cost-augmented hinge, one a wrong head or relation, or the likelihood."""
-        scores, mask = self._evidence(batch, read, noisy=True, allowed=None)
-        gold = self._gold_parts(batch, scores.dtype)
-        mask = mask | (gold > 0)
+        gold = self._gold_parts(batch)
+        right = gold if self.relations is None else gold.sum(-1)
+        scores, mask = self._evidence(batch, read, self.surviving(batch) | (right > 0), noisy=True)
+        gold, mask = gold.to(scores.dtype), mask | (gold > 0)
         if self.settings.loss != "hinge":
             weight = 1.0 if self.settings.loss == "crf-entropy" else 0.0
             return spigot.crf_nll(scores, gold, self.structure, mask=mask, entropy=weight)
         return spigot.structured_hinge(scores, gold, self.structure, mask=mask, false_positive=0.5, false_negative=0.5)
 
-    def _gold_parts(self, batch: Batch, dtype: torch.dtype) -> Parts:
-        gold = self.gold(batch)
+    def _gold_parts(self, batch: Batch) -> Parts:
+        gold, arcs = self.gold(batch), self._gold_arcs(batch)
         if not isinstance(gold, GoldTrees):
-            return tree_parts(gold, batch.lengths, dtype)
-        arcs = tree_parts(gold.heads, batch.lengths, dtype)
-        named = torch.nn.functional.one_hot(gold.relations, len(self.annotation.relations or ())).to(dtype)
+            return arcs
+        named = torch.nn.functional.one_hot(gold.relations, len(self.annotation.relations or ()))
         return arcs.unsqueeze(-1) * named.unsqueeze(1)
+
+    def _gold_arcs(self, batch: Batch) -> Parts:
+        gold = self.gold(batch)
+        return tree_parts(gold.heads if isinstance(gold, GoldTrees) else gold, batch.lengths, torch.get_default_dtype())
 
     def found(self, z: Parts, evidence: Evidence | None, lengths: Sequence[int]) -> list[dict[str, Any]]:
         """The heads of each sentence, and the relations if there are any."""
@@ -216,31 +238,63 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
                 raise Infeasible(no_tree(conflict(demand, self.trees, lengths[index]), self.trees), index)
         return allowed
 
-    def _evidence(self, batch: Batch, read: Sequence[Parts], *, noisy: bool, allowed: Mask | None) -> Evidence:
+    def surviving(self, batch: Batch, allowed: Mask | None = None) -> Mask:
+        """The arcs that pruning leaves; where constraints are met by none of their trees, all that they allow."""
+        exists = self.trees.mask(batch.lengths, batch.size)
+        kept = exists if self.pruner is None else self.pruner(batch)
+        if allowed is None:
+            return kept
+        allowed = exists & allowed.to(batch.device)
+        forced = allowed & (allowed.sum(-2, keepdim=True) == 1)
+        kept = kept & allowed | forced
+        for k in (allowed != exists).any((-1, -2)).nonzero().flatten().tolist():
+            if not has_tree(self.trees, kept[k], int(batch.lengths[k])):
+                kept[k] = allowed[k]
+        return kept
+
+    @classmethod
+    def helper_plans(cls, settings: TreeSettings) -> dict[str, HelperPlan]:
+        """The pruner, if one is learned."""
+        pruning = settings.pruning
+        return {PRUNER: HelperPlan(pruning.epochs, pruning.batch)} if pruning.learned else {}
+
+    def helpers(self) -> dict[str, Helper]:
+        """The pruner, if one is learned."""
+        if self.pruner is None or not self.settings.pruning.learned:
+            return {}
+        return {PRUNER: Helper(self.pruner, self.settings.pruning.optimiser)}
+
+    def helper_loss(self, helper: str, batch: Batch) -> Values:
+        """The pruner's loss."""
+        if self.pruner is None:
+            return super().helper_loss(helper, batch)
+        return self.pruner.loss(batch, self._gold_arcs(batch))
+
+    def helper_scores(self, helper: str, batches: Iterable[Batch]) -> dict[str, float]:
+        """What pruning leaves: heads a word and how many of the gold ones, and what the pruner finds by itself."""
+        if self.pruner is None:
+            return super().helper_scores(helper, batches)
+        return self.pruner.scores((batch, self._gold_arcs(batch)) for batch in batches)
+
+    def prepare(self, sentences: Sequence[Encoded]) -> None:
+        """Note the tags between which training has arcs."""
+        if self.pruner is not None:
+            self.pruner.learn(self.name, sentences)
+
+    def _evidence(self, batch: Batch, read: Sequence[Parts], arcs: Mask, *, noisy: bool) -> Evidence:
+        """Scores of arcs that are listed in a mask, and of all relations of each of them."""
         states, seeds = self.states(batch, read, noisy=noisy), batch.seeds if noisy else None
-        scored = self.scorer(states, seeds) if isinstance(self.scorer, Biaffine) else self.scorer(states)
-        mask = self._exists(scored.squeeze(-1), batch, None if allowed is None else allowed.to(batch.device))
+        if isinstance(self.scorer, Biaffine):
+            scored = self.scorer(states, seeds)
+        elif self.pruner is None:
+            scored = self.scorer(states)
+        else:  # few are left
+            pairs = arcs.nonzero()
+            scored = dense(self.scorer.at(states, pairs), flat_places(pairs, batch.size), len(batch), batch.size)
         if self.relations is None:
-            return Evidence(scored.squeeze(-1), mask)
+            return Evidence(scored.squeeze(-1), arcs)
         scores = scored + self.relations(states, seeds)
-        root, mask = self.annotation.root_index, mask.unsqueeze(-1).expand_as(scores)
+        root, mask = self.annotation.root_index, arcs.unsqueeze(-1).expand_as(scores)
         if root is not None:
             mask = mask & root_labels(batch.size, scores.shape[-1], root).to(mask.device)
         return Evidence(scores, mask)
-
-    def _exists(self, scores: Parts, batch: Batch, allowed: Mask | None) -> Mask:
-        """All arcs, or the best few heads of each word and the word before it, so that a tree is always left."""
-        mask = whole = self.trees.mask(batch.lengths, batch.size)
-        if allowed is not None:
-            mask = mask & allowed
-        if not self.settings.keep or batch.size <= self.settings.keep:
-            return mask
-        best = scores.detach().masked_fill(~mask, -torch.inf).topk(self.settings.keep, dim=-2).indices
-        kept = torch.zeros_like(mask).scatter_(-2, best, True)
-        chain = torch.ones(batch.size - 1, dtype=torch.bool, device=mask.device).diag(1)
-        kept = mask & (kept | chain)
-        if allowed is not None:
-            for k in (mask != whole).any((-1, -2)).nonzero().flatten().tolist():
-                if not has_tree(self.trees, kept[k], int(batch.lengths[k])):
-                    kept[k] = mask[k]  # constraints that only a worse head can meet
-        return kept

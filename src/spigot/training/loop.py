@@ -159,7 +159,7 @@ class Trainer:
         for k, task in enumerate(phase.tasks):
             chosen = self._drawn(phase, task, seed)
             lengths = [self._sentences(task)[i].length for i in chosen]
-            groups = bucketed(lengths, self.config.training.batch, (*seed, k))
+            groups = bucketed(lengths, phase.batch or self.config.training.batch, (*seed, k))
             batches[task], sizes[task] = [[chosen[i] for i in group] for group in groups], len(chosen)
         order = list(task_order(sizes, {task: len(groups) for task, groups in batches.items()}, (*seed, 7)))
         for name, optimiser in self.optimisers.items():

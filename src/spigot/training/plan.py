@@ -18,6 +18,7 @@ class Phase:
         judge: The stage whose first measure on the development data it goes by; `None` for the last parameters.
         through: Whether gradients pass the wires.
         fold: The part of its sentences that a stage does not learn from, from 0; `None` if it learns from all.
+        batch: Sentences in a step; as many as the experiment says if 0.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Phase:
     judge: str | None = None
     through: bool = True
     fold: int | None = None
+    batch: int = 0
 
 
 def phases(config: Config) -> list[Phase]:
@@ -46,8 +48,8 @@ def phases(config: Config) -> list[Phase]:
     # A stage that is taken from another run brings its helpers along.
     begun = {name: config.stages[name] for name in config.supervised if not config.stages[name].start}
     for name, stage in begun.items():
-        for helper, epochs in stage_class(stage).helper_epochs(stage).items():
-            plan.append(Phase(f"{name}.{helper}", (f"{name}.{helper}",), epochs))
+        for helper, own in stage_class(stage).helper_plans(stage).items():
+            plan.append(Phase(f"{name}.{helper}", (f"{name}.{helper}",), own.epochs, batch=own.batch))
     if settings.pretrain:
         plan += [_alone(config, name) for name in begun if name in read]
         plan += [phase for name in config.supervised for phase in _folds(config, name)]
