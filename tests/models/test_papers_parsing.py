@@ -135,7 +135,12 @@ def test_release_differs_where_it_is_known_to() -> None:
     assert estimator(RELEASE) == spigot.Spigot(eta=1.0, max_norm=1.0)
     assert estimator(make_config({"system": "ste", "preset": "release"})) == spigot.StraightThrough()
     assert settings(RELEASE, "syntax").mlp_layers == 2
-    assert settings(RELEASE, "syntax").keep == 10
+    heads = settings(RELEASE, "syntax").pruning
+    assert (heads.learned, heads.dictionary, heads.entropy) == (True, True, True)
+    assert (heads.top_heads, heads.threshold, heads.epochs, heads.batch) == (10, 1e-4, 1, 32)
+    assert (heads.encoder.word_dim, heads.encoder.lemma_dim, heads.encoder.tag_dim) == (32, 16, 16)
+    assert (heads.encoder.hidden, heads.encoder.layers, heads.mlp, heads.optimiser.max_norm) == (32, 1, 32, 5.0)
+    assert not settings(PAPER, "syntax").pruning.learned  # its text says nothing of it
     assert settings(RELEASE, "syntax").encoder.lemma_from_form
     assert settings(RELEASE, "syntax").encoder.drop_all
     assert not settings(RELEASE, "semantics").encoder.drop_all

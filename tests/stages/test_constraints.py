@@ -113,9 +113,10 @@ def tree_demands(seed: int) -> Iterator[tuple[int, Constraints]]:
 
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("trees", ["projective", "nonprojective"])
-@pytest.mark.parametrize("keep", [0, 1])
-def test_trees_are_the_best_of_those_that_meet_the_constraints(trees: str, single_root: bool, keep: int) -> None:
-    whole = small(syntax__trees=trees, syntax__single_root=single_root, syntax__keep=keep)
+@pytest.mark.parametrize("pruned", [False, True])
+def test_trees_are_the_best_of_those_that_meet_the_constraints(trees: str, single_root: bool, pruned: bool) -> None:
+    pruning = {"syntax__pruning__learned": pruned, "syntax__pruning__top_heads": 1}
+    whole = small(syntax__trees=trees, syntax__single_root=single_root, **pruning)
     structure = syntax(whole).structure
     feasible = 0
     for length, demands in tree_demands(seed=len(trees)):
@@ -129,7 +130,7 @@ def test_trees_are_the_best_of_those_that_meet_the_constraints(trees: str, singl
             continue
         feasible += 1
         answer = answer_to(whole, [of_words(length)], [demands])["syntax"]
-        if keep:
+        if pruned:
             assert meets_tree(answer.z[0], demands)
             continue
         fitting, (scores, mask) = torch.stack(fit), evidence_of(answer)
@@ -331,7 +332,7 @@ def test_an_arc_whose_roles_are_all_forbidden_cannot_be_forced() -> None:
 
 
 def test_worse_heads_are_kept_where_only_they_can_meet_the_constraints() -> None:
-    whole = small(syntax__keep=1)
+    whole = small(syntax__pruning__learned=True, syntax__pruning__top_heads=1)
     for heads in itertools.product(range(4), repeat=3):
         listed = brute.trees(torch.ones(4, 4, dtype=torch.bool), projective=True, single_root=True)
         demands = Constraints(heads=tuple((word, head) for word, head in enumerate(heads, 1) if word != head))

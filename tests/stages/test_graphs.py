@@ -13,6 +13,7 @@ from spigot.batches import Batch, Encoded, collate, encode
 from spigot.data.sentence import Graph, Sentence
 from spigot.data.vocab import Vocab
 from spigot.stages import GraphStage, Surroundings
+from spigot.stages.evidence import HelperPlan
 from spigot.stages.graph_scores import graph_marginals
 from spigot.stages.graphs import GraphSettings, Scored
 from spigot.stages.joint_likelihood import marginals as joint_marginals
@@ -263,8 +264,8 @@ def test_the_pruner_is_a_helper_with_an_optimiser_of_its_own() -> None:
     (helper,) = stage.helpers().values()
     assert helper.model is stage.pruner
     assert helper.optimiser.learning_rate == 0.25
-    assert stage.helper_epochs(stage.settings) == {"pruner": 7}
+    assert stage.helper_plans(stage.settings) == {"pruner": HelperPlan(7)}
     model, batch = semantic()
-    assert model.helpers() == model.helper_epochs(model.settings) == {}
+    assert model.helpers() == model.helper_plans(model.settings) == {}
     with pytest.raises(ValueError, match="semantics has no pruner to train"):
         model.helper_loss("pruner", batch)

@@ -10,7 +10,7 @@ from spigot.annotations.trees import tree_heads, tree_parts
 from spigot.stages import TreeStage
 from spigot.structures.trees import AbstractTrees
 from tests import brute
-from tests.parsing import batch_of, corpus, of_lengths, parser, sentences, syntax
+from tests.parsing import batch_of, of_lengths, parser, sentences, syntax
 
 
 def syntactic(**overrides: Any) -> tuple[TreeStage, AbstractTrees]:
@@ -55,38 +55,19 @@ def test_crf_loss_is_the_negative_log_likelihood() -> None:
 
 
 @pytest.mark.parametrize("loss", ["hinge", "crf"])
-@pytest.mark.parametrize("keep", [0, 2])
-def test_losses_and_gradients_do_not_depend_on_the_batch(loss: str, keep: int) -> None:
-    model, _ = syntactic(syntax__loss=loss, syntax__keep=keep)
+@pytest.mark.parametrize("learned", [False, True])
+def test_losses_and_gradients_do_not_depend_on_the_batch(loss: str, learned: bool) -> None:
+    model, _ = syntactic(syntax__loss=loss, syntax__pruning__learned=learned, syntax__pruning__top_heads=2)
     chosen = of_lengths([3, 1, 6, 2])
     seeds = [4, 5, 6, 7]
     together = model.loss(batch_of(chosen, WHOLE, seeds))
-    expected = torch.autograd.grad(together.sum(), list(model.parameters()))
+    parameters = [value for name, value in model.named_parameters() if not name.startswith("pruner.")]
+    expected = torch.autograd.grad(together.sum(), parameters)
     alone = torch.cat([model.loss(batch_of([chosen[k]], WHOLE, [seeds[k]])) for k in range(4)])
     torch.testing.assert_close(together, alone)
-    found = torch.autograd.grad(alone.sum(), list(model.parameters()))
+    found = torch.autograd.grad(alone.sum(), parameters)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one.to_dense(), other.to_dense())
-
-
-def test_pruning_keeps_the_best_heads_and_a_chain() -> None:
-    model, structure = syntactic(syntax__keep=2)
-    scores, mask = model.evidence(BATCH)
-    everything = structure.mask(BATCH.lengths, BATCH.size)
-    for k, length in enumerate(BATCH.lengths.tolist()):
-        for j in range(1, length + 1):
-            heads = [i for i in range(length + 1) if i != j]
-            best = sorted(heads, key=lambda i, j=j, k=k: -float(scores[k, i, j].detach()))[:2]
-            assert mask[k, :, j].nonzero().flatten().tolist() == sorted({*best, j - 1})
-    assert not (mask & ~everything).any()
-    assert structure.contains(structure.argmax(scores.detach(), mask), mask).all()
-
-
-def test_gold_heads_survive_pruning_in_training() -> None:
-    data = corpus()
-    model, _ = syntactic(syntax__keep=1)
-    batch = batch_of(data["trees"].train, WHOLE, list(range(len(data["trees"].train))))
-    assert (model.loss(batch) >= 0).all()
 
 
 def test_heads_and_arcs_are_two_ways_to_write_a_tree() -> None:

@@ -74,6 +74,7 @@ def head_alternatives(
     top: int,
     relations: Sequence[str] = (),
     possible: Mask | None = None,
+    exists: Mask | None = None,
 ) -> list[tuple[tuple[Alternative, ...], ...]]:
     """For every word of every sentence its heads by how probable they are, the chosen one among them.
 
@@ -86,9 +87,10 @@ def head_alternatives(
         top: How many heads of a word to list.
         relations: The names of the relations, if z, scores and mask are of labelled trees.
         possible: Which labels arcs may have, whatever the constraints; any, if omitted.
+        exists: Which arcs have scores; all, if omitted.
     """
     named: Tensor | None = None
-    exists = structure.mask(batch.lengths, batch.size)
+    exists = structure.mask(batch.lengths, batch.size) if exists is None else exists
     if relations:
         there = exists.unsqueeze(-1).expand_as(scores) if possible is None else exists.unsqueeze(-1) & possible
         named = scores.masked_fill(~there, -torch.inf).argmax(-1)

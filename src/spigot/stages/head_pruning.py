@@ -104,10 +104,9 @@ class HeadPruner(nn.Module):
 
     def loss(self, batch: Batch, gold: Parts) -> Values:
         """Negative log-likelihood of the gold trees among those possible."""
-        mask = self._possible(batch) | (gold > 0)
-        return spigot.crf_nll(
-            self._scores(batch, noisy=True), gold, self.trees, mask=mask, entropy=float(self.settings.entropy)
-        )
+        scores, mask = self._scores(batch, noisy=True), self._possible(batch) | (gold > 0)
+        entropy = float(self.settings.entropy)
+        return spigot.crf_nll(scores, gold.to(scores.dtype), self.trees, mask=mask, entropy=entropy)
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Mask:

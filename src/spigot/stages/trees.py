@@ -136,7 +136,12 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
 
     def evidence(self, batch: Batch, read: Sequence[Parts] = (), *, limits: Mask | None = None) -> Evidence:
         """Arc scores and which arcs exist; `limits` are the arcs that constraints leave."""
-        return self._evidence(batch, read, self.surviving(batch, limits), noisy=False)
+        kept = self.surviving(batch)
+        if limits is None:
+            return self._evidence(batch, read, kept, noisy=False)
+        arcs = self._allowed(kept, batch, limits.to(batch.device))
+        scores, every = self._evidence(batch, read, kept | arcs, noisy=False)  # for whoever asks what is ruled out
+        return Evidence(scores, every & (arcs if self.relations is None else arcs.unsqueeze(-1)))
 
     def decided(self, batch: Batch, read: Sequence[Found] = ()) -> TreeDecision | None:
         """The best labelled trees by the best relation of each arc, in whole numbers."""
@@ -186,7 +191,8 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
         """For every word its heads by how probable they are, each with its best relation if there are any."""
         root, names = self.annotation.root_index, self.annotation.relations or ()
         possible = None if root is None else root_labels(batch.size, len(names), root).to(batch.device)
-        return head_alternatives(self.trees, z, *evidence, batch, top, names, possible)
+        exists = self.surviving(batch) | (evidence.mask.any(-1) if names else evidence.mask)
+        return head_alternatives(self.trees, z, *evidence, batch, top, names, possible, exists)
 
     def arc_evidence(self, evidence: Evidence) -> Evidence:
         """What the relations of each arc come to together, by which the trees without them can be told."""
@@ -238,19 +244,20 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
                 raise Infeasible(no_tree(conflict(demand, self.trees, lengths[index]), self.trees), index)
         return allowed
 
-    def surviving(self, batch: Batch, allowed: Mask | None = None) -> Mask:
-        """The arcs that pruning leaves; where constraints are met by none of their trees, all that they allow."""
+    def surviving(self, batch: Batch) -> Mask:
+        """The arcs that pruning leaves."""
+        return self.trees.mask(batch.lengths, batch.size) if self.pruner is None else self.pruner(batch)
+
+    def _allowed(self, kept: Mask, batch: Batch, limits: Mask) -> Mask:
+        """What constraints leave of what pruning leaves, and the arcs that they force; all that they leave where a
+        sentence has no tree among these."""
         exists = self.trees.mask(batch.lengths, batch.size)
-        kept = exists if self.pruner is None else self.pruner(batch)
-        if allowed is None:
-            return kept
-        allowed = exists & allowed.to(batch.device)
-        forced = allowed & (allowed.sum(-2, keepdim=True) == 1)
-        kept = kept & allowed | forced
+        allowed = exists & limits
+        arcs = kept & allowed | allowed & (allowed.sum(-2, keepdim=True) == 1)
         for k in (allowed != exists).any((-1, -2)).nonzero().flatten().tolist():
-            if not has_tree(self.trees, kept[k], int(batch.lengths[k])):
-                kept[k] = allowed[k]
-        return kept
+            if not has_tree(self.trees, arcs[k], int(batch.lengths[k])):
+                arcs[k] = allowed[k]
+        return arcs
 
     @classmethod
     def helper_plans(cls, settings: TreeSettings) -> dict[str, HelperPlan]:
