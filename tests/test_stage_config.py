@@ -188,7 +188,7 @@ def test_a_frozen_stage_has_to_be_trained_before() -> None:
         ({"training": {"syntx_from": "run"}}, "training.syntax_from"),
         ({"data": {"trees": {"trian": "x"}}}, "data.trees.train"),
         ({"encoders": {"words": {"encoder": {"hiden": 8}}}}, "encoders.words.encoder.hidden"),
-        ({"epochs": 8}, "training.epochs or semantics.pruning.epochs"),
+        ({"epochs": 8}, "training.epochs or semantics.pruning.epochs or syntax.pruning.epochs"),
         ({"trainning": {}}, "training"),
     ],
 )

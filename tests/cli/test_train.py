@@ -164,8 +164,9 @@ def test_files_are_looked_for_before_anything_else(tmp_path, monkeypatch, capsys
     assert cli.main(["train", str(config)]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "The run goes to runs/mine-spigot-0"
-    assert lines[1].startswith(f"spigot: {tmp_path / 'train.sdp'} is missing")
-    assert lines[1].endswith("Ask the rain maker.")
+    assert lines[1].startswith("syntax learns from scratch by a hinge")
+    assert lines[2].startswith(f"spigot: {tmp_path / 'train.sdp'} is missing")
+    assert lines[2].endswith("Ask the rain maker.")
     assert not (tmp_path / "runs").exists()
 
 

@@ -28,7 +28,7 @@ SIZES = {"word_dim": 6, "lemma_dim": 3, "tag_dim": 2, "hidden": 4}
 
 
 def made(vectors: Tensor | None = None, **options: Any) -> BiLSTMEncoder:
-    found = make_encoder(encoder_settings({**SIZES, **options}), VOCAB, vectors)
+    found = make_encoder(encoder_settings({**SIZES, **options}), VOCAB, None if vectors is None else {"": vectors})
     assert isinstance(found, BiLSTMEncoder)
     return found.double()
 

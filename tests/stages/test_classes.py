@@ -43,7 +43,9 @@ def fresh(reader: str = "", labels: Classes = LABELS, vectors: Tensor | None = N
     table = merged(SETTINGS.model_dump(), overrides)
     settings = ClassSettings.model_validate({**table, "reads": (wire,) if reader else ()})
     stages: Any = {"inside": Given()}
-    return ClassStage("classifier", settings, labels, Surroundings(VOCAB, vectors, stages=stages))
+    return ClassStage(
+        "classifier", settings, labels, Surroundings(VOCAB, None if vectors is None else {"": vectors}, stages=stages)
+    )
 
 
 def model(reader: str = "", **overrides: Any) -> ClassStage:

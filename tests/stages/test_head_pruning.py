@@ -13,7 +13,8 @@ from spigot.models.inspection import inspect
 from spigot.models.system import System
 from spigot.stages import TreeStage
 from spigot.stages.constraints import Constraints
-from spigot.stages.head_pruning import HeadPruner
+from spigot.stages.head_pruning import HeadPruner, HeadPruning
+from spigot.stages.trees import TreeSettings
 from spigot.training.loop import Trainer
 from tests import brute
 from tests.parsing import batch_of, corpus, experiment, of_lengths, parser, sentences, syntax
@@ -192,5 +193,11 @@ def test_alternatives_are_heads_that_are_left() -> None:
 
 
 def test_presets_name_it() -> None:
-    assert not make_config({}).stages["syntax"].pruning.learned
-    assert make_config({"preset": "release", "system": "pipeline"}).stages["syntax"].pruning.learned
+    assert not whole_pruning({}).learned
+    assert whole_pruning({"preset": "release", "system": "pipeline"}).learned
+
+
+def whole_pruning(given: dict[str, Any]) -> HeadPruning:
+    settings = make_config(given).stages["syntax"]
+    assert isinstance(settings, TreeSettings)
+    return settings.pruning

@@ -106,6 +106,17 @@ def test_an_epoch_has_all_labels_once_and_a_fresh_part_of_the_graphs() -> None:
     assert draws[0] != draws[2]
 
 
+@pytest.mark.parametrize(("ratio", "drawn"), [(0.1, 1), (0.5, 3), (1.0, 6), (5.0, 8)])
+def test_the_ratio_is_of_the_sentences_of_the_last_stage_and_at_most_all(ratio: float, drawn: int) -> None:
+    data = review_corpus()
+    some = replace(data["labels"], train=data["labels"].train[:6])
+    data = replace(data, sets={**data.sets, "labels": some})
+    training = trainer("ste", data, training__ratio=ratio, training__epochs=1, training__pretrain=0, **NO_PRUNER)
+    steps = list(training.steps())
+    assert sum(step.sentences for step in steps if step.task == "semantics") == drawn
+    assert sum(step.sentences for step in steps if step.task == "classifier") == 6
+
+
 @pytest.mark.parametrize(("share", "drawn"), [(0.01, 1), (0.5, 4), (1.0, 8)])
 def test_the_share_is_at_least_a_sentence_and_at_most_all(share: float, drawn: int) -> None:
     training = trainer("ste", training__share=share, training__epochs=1, training__pretrain=0, **NO_PRUNER)
@@ -205,12 +216,15 @@ def test_training_stops_when_the_dev_accuracy_gets_no_better(patience: int, epoc
     assert all(torch.equal(value, training.best[name]) for name, value in best.items())
 
 
-def test_annealing_goes_on_where_pretraining_left_it() -> None:
-    """The parser's learning rate by all its epochs, the classifier's by its own."""
+@pytest.mark.parametrize("anew", [False, True])
+def test_annealing_goes_on_where_pretraining_left_it_or_starts_anew(anew: bool) -> None:
+    """The parser's learning rate by all its epochs or by those of joint training, the classifier's by its own."""
     rates: dict[str, Any] = {"semantics__optimiser__anneal_every": 1, "classifier__optimiser__anneal_every": 2}
-    training = trainer("ste", training__pretrain=2, training__epochs=3, **NO_PRUNER, **rates)
+    training = trainer(
+        "ste", training__pretrain=2, training__epochs=3, training__restart_annealing=anew, **NO_PRUNER, **rates
+    )
     for step in training.steps():
-        before = 2 if step.phase == "joint" else 0
+        before = 2 if step.phase == "joint" and not anew else 0
         assert _rate(training, "semantics") == pytest.approx(1e-3 / 2 ** (step.epoch - 1 + before))
         assert _rate(training, "classifier") == pytest.approx(1e-3 / 2 ** ((step.epoch - 1) // 2))
     latent = trainer("ste", training__pretrain=2, semantics__optimiser__anneal_every=1, **LATENT)

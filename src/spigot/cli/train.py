@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,20 +75,20 @@ def train(
     from spigot.training import run
     from spigot.training.checkpoint import SCORES
     from spigot.training.loop import phases
-    from spigot.training.requirements import remarks
+    from spigot.training.requirements import overridden, remarks
 
     keep_freed_memory()
     if resume is not None:
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
-        folder, chosen, before = resume, _resumed(resume, tests), run.precision_of(resume)
+        folder, chosen, before, asked = resume, _resumed(resume, tests), run.precision_of(resume), False
         if precision not in (None, before) and is_first_process():
             say(f"{resume} was trained in {before} so far, and goes on in {precision}")
         used = precision or before
         steps = run.resume(resume, torch_device(device), precision=used)
     else:
-        chosen = _chosen(config, settings, tests)
+        chosen, asked = _chosen(config, settings, tests)
         folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
         _check_folder(folder)
         if out is None and is_first_process():
@@ -95,7 +96,7 @@ def train(
         used = precision or "float32"
         steps = run.train(chosen, folder, torch_device(device), precision=used)
     if is_first_process():
-        for remark in remarks(chosen):
+        for remark in (*remarks(chosen), *filter(None, [overridden(chosen) if asked else ""])):
             say(remark)
     with use_threads(threads):
         watched(_resumable(steps, folder, device, used), phases(chosen))
@@ -108,15 +109,17 @@ def train(
         say(f"The run is in {folder}")
 
 
-def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> "Config":
+def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> tuple["Config", bool]:
+    """The experiment, and whether a preset was asked for."""
     from spigot.cli.overrides import parse_overrides
-    from spigot.config import load_config
+    from spigot.config import find_config, load_config
 
     if config is None:
         raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
     overrides = parse_overrides(settings, options_of(train))
     chosen = load_config(config, overrides if tests else {**overrides, "training.tests": False})
-    return chosen if chosen.name else chosen.model_copy(update={"name": config.stem})
+    asked = "preset" in overrides or "preset" in tomllib.loads(find_config(config).read_text(encoding="utf-8"))
+    return (chosen if chosen.name else chosen.model_copy(update={"name": config.stem})), asked
 
 
 def _resumed(run: Path, tests: bool) -> "Config":

@@ -42,6 +42,9 @@ class Training(Values):
         patience: Epochs without a better dev score after which training stops; never if 0.
         share: The part of the sentences of the stages before the last that an epoch of joint training draws, afresh
             each time.
+        ratio: How many sentences of each of these stages an epoch draws for one of the last stage, in place of a share
+            of what there is; all if there are fewer.
+        restart_annealing: Whether the learning rates of pretrained stages start anew in joint training.
         end_weight: Weight of the last stage's loss, against 1 - end_weight for the others (§2.3); all count fully if
             absent.
         reduction: Whether what comes back to structures is the gradient of the sum of a batch's losses, or of their
@@ -63,6 +66,8 @@ class Training(Values):
     batch: Positive = 1
     patience: Count = 5
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    ratio: Annotated[float, Field(gt=0)] | None = None
+    restart_annealing: bool = False
     end_weight: Annotated[float, Field(gt=0, lt=1)] | None = None
     reduction: Literal["sum", "mean"] = "sum"
     warm_up: Count = 0
@@ -273,6 +278,13 @@ class Config(Values):
     def end(self) -> str:
         """The last stage: what the training goes by."""
         return list(self.stages)[-1]
+
+    @property
+    def vector_files(self) -> list[str]:
+        """The files of word vectors that encoders name beside the one of `data.vectors`."""
+        own = [stage.encoder for stage in self.stages.values() if not isinstance(stage.encoder, str)]
+        encoders = [*own, *(shared.encoder for shared in self.encoders.values())]
+        return list(dict.fromkeys(encoder.vectors_file for encoder in encoders if encoder.vectors_file))
 
     @property
     def supervised(self) -> list[str]:

@@ -55,15 +55,14 @@ PRESET_TASKS: dict[tuple[str, str], Table] = {
     ("release", "parsing"): {"syntax": {"pruning": {"learned": True, "dictionary": True, "entropy": True}}},
     ("paper", "classification"): {
         "semantics": {"optimiser": {"max_norm": 5.0, "anneal_every": 5}},
-        "estimator": {"eta": 5 / 32},
-        "training": {"batch": 32, "pretrain": 7, "share": 0.2},
+        "training": {"batch": 32, "pretrain": 7, "share": 0.2, "restart_annealing": True},
     },
     ("release", "classification"): {
         "semantics": {
             "encoder": {"lemma_from_form": True, "drop_all": True},
             "optimiser": {"max_norm": 5.0, "anneal_every": 5},
         },
-        "training": {"batch": 32, "pretrain": 7, "share": 0.2},
+        "training": {"batch": 32, "pretrain": 7, "share": 0.2, "restart_annealing": True},
     },
 }
 """What a preset says about one task: of the first the pruner of heads, which the program has and the paper does not
@@ -73,6 +72,7 @@ PRESET_SYSTEMS: dict[tuple[str, str, str], Table] = {
     ("paper", "parsing", "attention"): {
         "syntax": {"loss": "crf", "optimiser": {"learning_rate": 5e-4, "anneal_every": 4}},
     },
+    ("paper", "classification", "spigot"): {"estimator": {"eta": 5 / 32}},
     ("release", "parsing", "attention"): {"syntax": {"loss": "crf"}},
     ("release", "parsing", "spigot"): {"estimator": {"max_norm": 1.0}},
     ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32, "polytope": "sequential"}},
@@ -261,6 +261,9 @@ def below(preset: str, task: str, system: str, chosen: Mapping[str, Any]) -> Tab
     """
     values = merged(PRESETS.get(preset, {}), PRESET_TASKS.get((preset, task), {}))
     values = merged(values, PRESET_SYSTEMS.get((preset, task, system), {}))
+    clipped = chosen.get("estimator", {})
+    if isinstance(clipped, Mapping) and "max_norm" in clipped:  # which says how long a step is
+        values = {**values, "estimator": {k: v for k, v in values.get("estimator", {}).items() if k != "eta"}}
     options = chosen.get("classifier", {})
     if isinstance(options, Mapping) and options.get("structure", "graphs") != "graphs":
         # The program knew no other structure here.

@@ -219,12 +219,21 @@ def _generate(sizes: Synthetic) -> dict[str, Split]:
 
 def _require(settings: Data) -> None:
     """Say that a file is missing before the first hour of training, not after the last."""
-    for files in settings.sets.values():
-        for name in filter(None, (*files.paths, settings.vectors)):
-            path = settings.path(name)
-            if not path.exists():
-                origin = f" {settings.obtain}" if settings.obtain else ""
-                raise FileNotFoundError(f"{path} is missing; {_where_to_look(settings, name)}{origin}")
+    require_files(settings, (name for files in settings.sets.values() for name in files.paths if name))
+    require_files(settings, filter(None, (settings.vectors,)))
+
+
+def require_files(settings: Data, names: Iterable[str]) -> None:
+    """Complain about a file that is not there.
+
+    Raises:
+        FileNotFoundError: It says where the file was looked for, and how to get it.
+    """
+    for name in names:
+        path = settings.path(name)
+        if not path.exists():
+            origin = f" {settings.obtain}" if settings.obtain else ""
+            raise FileNotFoundError(f"{path} is missing; {_where_to_look(settings, name)}{origin}")
 
 
 def _where_to_look(settings: Data, name: str) -> str:

@@ -9,6 +9,7 @@ from spigot.encoders.encoder import (
     AnyEncoder,
     EncoderSettings,
     Precision,
+    WordTables,
     encoder_settings,
     make_encoder,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "Precision",
     "TransformerEncoder",
     "TransformerSettings",
+    "WordTables",
     "encoder_settings",
     "make_encoder",
 ]

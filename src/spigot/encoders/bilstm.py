@@ -32,6 +32,7 @@ class BiLSTMSettings(EncoderSettings):
         dropout: Share of units left out of the inputs and of the states, one mask a sentence.
         input_dropout: Share of units left out of each token's vector.
         layers: Layers of the BiLSTM; with 0 there is none, and words meet only through a structure.
+        vectors: Pretrained word vectors as GloVe text, plain or gzip; those of `data.vectors` if empty.
         fixed_vectors: Whether pretrained word vectors stay as they are; other words are learned.
         character_dim: How long a vector each word gets for its spelling, upper and lower case told apart, so that words
             which training never saw are not all alike; 0 for none.
@@ -53,6 +54,7 @@ class BiLSTMSettings(EncoderSettings):
     lemma_from_form: bool = False
     dropout: Rate = 0.0
     input_dropout: Rate = 0.0
+    vectors: str = ""
     fixed_vectors: bool = False
     character_dim: Annotated[int, Field(ge=0, multiple_of=3)] = 0
 
@@ -60,6 +62,11 @@ class BiLSTMSettings(EncoderSettings):
     def keeps_vectors(self) -> bool:
         """Whether they are fixed."""
         return self.fixed_vectors
+
+    @property
+    def vectors_file(self) -> str:
+        """Its own, or those of all."""
+        return self.vectors
 
 
 @final
@@ -92,7 +99,7 @@ class BiLSTMEncoder(AbstractEncoder):
         if vectors is not None and vectors.shape[1] != settings.word_dim:
             raise ValueError(
                 f"the word vectors have {vectors.shape[1]} dimensions and encoder.word_dim is {settings.word_dim}; "
-                "make them equal, or leave data.vectors empty."
+                f"make them equal, or leave {'encoder' if settings.vectors else 'data'}.vectors empty."
             )
         self.embedding = TokenEmbedding(
             (len(vocab.words), lemmas, len(vocab.tags)),

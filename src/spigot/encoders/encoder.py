@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -65,6 +65,11 @@ class EncoderSettings(Values):
         """Whether pretrained vectors of words stay in it as they are."""
         return False
 
+    @property
+    def vectors_file(self) -> str:
+        """The file of the pretrained vectors that it begins with; that of `data.vectors` if empty."""
+        return ""
+
 
 def encoder_settings(table: Any) -> EncoderSettings:
     """The settings of an encoder from a table; a BiLSTM unless it says otherwise.
@@ -80,6 +85,9 @@ def encoder_settings(table: Any) -> EncoderSettings:
         raise ValueError(f"an encoder is a table with its kind and options, not {table!r}")
     return ENCODERS.find(table.get("kind", USUAL_KIND)).Settings.model_validate(table)
 
+
+WordTables: TypeAlias = Mapping[str, Float[Tensor, "words d"]]
+"""Pretrained word vectors in the vocabulary's order by file as settings name it; that of `data.vectors` has no name."""
 
 AnyEncoder = Annotated[SerializeAsAny[EncoderSettings], BeforeValidator(encoder_settings)]
 """The type of a setting that holds an encoder."""
@@ -276,7 +284,7 @@ class AbstractEncoder(nn.Module, abc.ABC):
 def make_encoder(
     settings: EncoderSettings,
     vocab: Vocab,
-    vectors: Float[Tensor, "words d"] | None = None,
+    vectors: WordTables | None = None,
     run: Path | None = None,
     others: Mapping[str, AbstractEncoder] | None = None,
 ) -> AbstractEncoder:
@@ -285,7 +293,7 @@ def make_encoder(
     Args:
         settings: Which, and its options.
         vocab: The indices.
-        vectors: Pretrained word vectors in the vocabulary's order.
+        vectors: Pretrained word vectors in the vocabulary's order, by file.
         run: The folder of a training that it is part of, if there is one: its parameters are about to be read.
         others: The shared encoders of the system, if it may be built on one of them.
 
@@ -303,4 +311,5 @@ def make_encoder(
             f"an encoder of the kind {settings.kind!r} reads encoders.{settings.reads}, which only one of a stage may, "
             "and not a shared one or a pruner's; write it as `encoder` of a stage, or choose another kind."
         )
-    return ENCODERS.find(settings.kind).built(settings, vocab, vectors, others or {}, run)
+    table = (vectors or {}).get(settings.vectors_file)
+    return ENCODERS.find(settings.kind).built(settings, vocab, table, others or {}, run)

@@ -6,10 +6,11 @@ import torch
 
 from spigot.annotations import ANNOTATIONS, AbstractAnnotation
 from spigot.config import Config
+from spigot.corpora.corpus import require_files
 from spigot.data.sentence import Sentence
 from spigot.data.tagging.lemma_table import LemmaTable
 from spigot.data.tagging.tagger import Tagger
-from spigot.data.vocab import Vocab, read_vectors
+from spigot.data.vocab import Vectors, Vocab, read_vectors
 from spigot.models.parser import Parser
 from spigot.models.system import System
 
@@ -35,6 +36,22 @@ def learned_annotations(config: Config, sentences: Mapping[str, Sequence[Sentenc
     return found
 
 
+def read_word_vectors(config: Config) -> dict[str, Vectors]:
+    """The pretrained vectors that encoders begin with, by file as settings name it; of none, that of `data.vectors`.
+
+    Raises:
+        FileNotFoundError: If a file is missing.
+
+    Example:
+        >>> from spigot.config import make_config
+        >>> read_word_vectors(make_config({}))
+        {}
+    """
+    files = {"": config.data.vectors, **{name: name for name in config.vector_files}}
+    require_files(config.data, filter(None, files.values()))
+    return {name: read_vectors(config.data.path(file)) for name, file in files.items() if file}
+
+
 def fresh(
     config: Config,
     sentences: Mapping[str, Sequence[Sentence]],
@@ -56,12 +73,13 @@ def fresh(
         >>> next(parser.parse([Sentence(("Snow", "fell"))])).heads is None
         False
     """
-    vectors = read_vectors(config.data.path(config.data.vectors)) if config.data.vectors else None
+    known = read_word_vectors(config)
     text = [sentence for name in config.text for sentence in sentences.get(name, ())]
-    vocab = Vocab.of(text, also=() if vectors is None else vectors.words)
+    vocab = Vocab.of(text, also=dict.fromkeys(word for vectors in known.values() for word in vectors.words))
     annotations = learned_annotations(config, sentences)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        model = System(config, vocab, annotations, None if vectors is None else vectors.table(vocab.words))
+        tables = {name: vectors.table(vocab.words) for name, vectors in known.items()}
+        model = System(config, vocab, annotations, tables)
     lemmas = LemmaTable.learn(lemmatised, vocab.word_index) if lemmatised else None
     return Parser(config, vocab, model, tagger, lemmas)

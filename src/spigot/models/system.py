@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 import spigot
@@ -15,7 +14,7 @@ from spigot.annotations import AbstractAnnotation
 from spigot.batches.batch import Batch
 from spigot.config import Config, stage_class
 from spigot.data.vocab import Vocab
-from spigot.encoders import AbstractEncoder, Precision, make_encoder
+from spigot.encoders import AbstractEncoder, Precision, WordTables, make_encoder
 from spigot.forks import spare_copies
 from spigot.interface import AbstractEstimator
 from spigot.models.parts import Part, owner_of, with_tuned
@@ -46,7 +45,7 @@ class System(nn.Module):
         config: The experiment.
         vocab: The indices.
         annotations: What each stage predicts.
-        vectors: Pretrained word vectors in the vocabulary's order.
+        vectors: Pretrained word vectors in the vocabulary's order, by file.
         run: The folder of its training, where its parameters are about to be read from one.
 
     Attributes:
@@ -76,7 +75,7 @@ class System(nn.Module):
         config: Config,
         vocab: Vocab,
         annotations: Mapping[str, AbstractAnnotation],
-        vectors: Float[Tensor, "words d"] | None = None,
+        vectors: WordTables | None = None,
         run: Path | None = None,
     ) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from spigot.annotations.annotation import ANNOTATIONS, AbstractAnnotation
 from spigot.batches.batch import Batch, Encoded
 from spigot.data.sentence import Arc, Sentence
 from spigot.data.vocab import Vocab
-from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, encoder_settings, make_encoder
+from spigot.encoders.encoder import AbstractEncoder, EncoderSettings, WordTables, encoder_settings, make_encoder
 from spigot.interface import AbstractStructure
 from spigot.registry import Registry
 from spigot.stages.constraints import Constraints
@@ -102,7 +102,7 @@ class Surroundings:
 
     Attributes:
         vocab: The indices of words, lemmas and tags.
-        vectors: Pretrained word vectors in the vocabulary's order.
+        vectors: Pretrained word vectors in the vocabulary's order, by file.
         encoders: The encoders that stages share.
         stages: The stages before it.
         run: The folder of the training that it is part of, where its parameters are about to be read from one.
@@ -113,7 +113,7 @@ class Surroundings:
     """
 
     vocab: Vocab
-    vectors: Float[Tensor, "words d"] | None = None
+    vectors: WordTables | None = None
     encoders: Mapping[str, AbstractEncoder] = field(default_factory=dict)
     stages: "Mapping[str, AbstractStage]" = field(default_factory=dict)
     run: Path | None = None

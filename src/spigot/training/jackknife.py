@@ -72,7 +72,7 @@ class Jackknife:
                     self._held[reader, name] = read
                     self._found[reader, name] = [None] * len(read)
             self._fresh[name] = _copied(self._parameters(name))
-        self._vectors: set[str] | None = None
+        self._vectors: dict[str, set[str]] = {}
 
     def rest(self, stage: str, fold: int) -> list[int]:
         """The sentences that a fold's parser learns from."""
@@ -155,9 +155,10 @@ class Jackknife:
     def _unknown(self, stage: str, fold: int) -> tuple[np.ndarray, np.ndarray]:
         """For each word and lemma whether it is unknown to a fold's parser."""
         vocab, config = self._parser.vocab, self._parser.config
-        if self._vectors is None:
-            path = config.data.vectors
-            self._vectors = set(read_vectors(config.data.path(path)).words) if path else set()
+        encoder = config.stages[stage].encoder
+        file = ("" if isinstance(encoder, str) else encoder.vectors_file) or config.data.vectors
+        if file not in self._vectors:
+            self._vectors[file] = set(read_vectors(config.data.path(file)).words) if file else set()
         learned = [self._data[stage][k].tokens for k in self.rest(stage, fold)]
         unseen = []
         for row, names in enumerate((vocab.words, vocab.lemmas)):
@@ -166,7 +167,7 @@ class Jackknife:
             for tokens in learned:
                 new[tokens[row]] = False
             unseen.append(new)
-        unseen[0] &= np.array([word not in self._vectors for word in vocab.words])
+        unseen[0] &= np.array([word not in self._vectors[file] for word in vocab.words])
         return unseen[0], unseen[1]
 
     @torch.no_grad()

@@ -192,6 +192,8 @@ class Trainer:
 
     def _epochs_before(self, name: str, phase: Phase) -> int:
         """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
+        if self.config.training.restart_annealing:
+            return 0
         name = owner_of(name)
         if name.startswith("encoders."):  # as long as a stage that it belongs to
             stages = self.parser.model.stages.items()
@@ -206,12 +208,15 @@ class Trainer:
         """The sentences of a task that an epoch uses: all, or a fresh part of those of the stages before the last."""
         if phase.fold is not None:
             return self.jackknife.rest(task, phase.fold)
-        size, share = len(self._sentences(task)), self.config.training.share
-        if share == 1 or len(phase.tasks) < 2 or task == self.config.end:
+        size, training = len(self._sentences(task)), self.config.training
+        drawn = round(training.share * size)
+        if training.ratio is not None and self.config.end in phase.tasks:
+            drawn = round(training.ratio * len(self._sentences(self.config.end)))
+        if drawn >= size or len(phase.tasks) < 2 or task == self.config.end:
             return list(range(size))
         place = phase.tasks.index(task)  # sets of one size are not to draw the same places
         order = np.random.default_rng([*seed, 11, *([place] if place else [])]).permutation(size)
-        return sorted(order[: max(1, round(share * size))].tolist())
+        return sorted(order[: max(1, drawn)].tolist())
 
     def _update(self, phase: Phase, task: str, group: Sequence[int]) -> float:
         """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes.
