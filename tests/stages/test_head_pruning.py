@@ -1,6 +1,7 @@
 """Which heads a word keeps, against marginals by enumeration and a dictionary of Python; and what trains behind it."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,16 +9,21 @@ import torch
 
 from spigot.annotations.trees import tree_parts
 from spigot.config import make_config
+from spigot.corpora.corpus import load_corpus
 from spigot.data.sentence import Sentence
+from spigot.models.build import fresh
 from spigot.models.inspection import inspect
 from spigot.models.system import System
 from spigot.stages import TreeStage
 from spigot.stages.constraints import Constraints
 from spigot.stages.head_pruning import HeadPruner, HeadPruning
 from spigot.stages.trees import TreeSettings
+from spigot.training.checkpoint import load
 from spigot.training.loop import Trainer
+from spigot.training.run import train
 from tests import brute
 from tests.parsing import batch_of, corpus, experiment, of_lengths, parser, sentences, syntax
+from tests.training.interrupted import check_resumes
 
 WHOLE = parser()
 BATCH = batch_of(of_lengths([3, 1, 5, 2]), WHOLE)
@@ -201,3 +207,49 @@ def whole_pruning(given: dict[str, Any]) -> HeadPruning:
     settings = make_config(given).stages["syntax"]
     assert isinstance(settings, TreeSettings)
     return settings.pruning
+
+
+PRUNED = {"syntax__pruning__learned": True, "syntax__pruning__batch": 5, "syntax__pruning__dictionary": True}
+
+
+def test_interrupted_while_the_pruner_learns_it_goes_on_as_if_nothing_had_happened() -> None:
+    steps = check_resumes(lambda: Trainer(parser(training__epochs=1, **PRUNED), corpus()), every=2)
+    assert steps[0].phase == "syntax.pruner"
+
+
+def test_a_parser_that_is_taken_over_brings_its_pruner(tmp_path: Path) -> None:
+    data = {"data__source": "synthetic", "data__synthetic__train": 6, "data__synthetic__dev": 2, "training__epochs": 1}
+    tests = {"data__synthetic__test": 1, "training__tests": False}
+    list(train(experiment(**data, **tests, **PRUNED), tmp_path / "first"))
+    start = {"syntax__start": str(tmp_path / "first")}
+    steps = list(train(experiment("pipeline", **data, **tests, **PRUNED, **start), tmp_path / "second"))
+    assert {step.phase for step in steps} == {"semantics.pruner", "semantics"}
+    first, second = (syntax(load(tmp_path / name)).pruner for name in ("first", "second"))
+    assert first is not None
+    assert second is not None
+    assert all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
+    with pytest.raises(ValueError, match=r"first was trained with another size of syntax; use its \[stages\.syntax\]"):
+        list(train(experiment("pipeline", **data, **tests, **start), tmp_path / "third"))
+
+
+@pytest.mark.slow
+def test_a_joint_training_from_scratch_stands_with_it_and_falls_without() -> None:
+    """One epoch of the published recipe without clip on five hundred generated sentences, by the trees found then."""
+    encoder = {"word_dim": 32, "lemma_dim": 16, "tag_dim": 16, "hidden": 64}
+    recipe = {
+        "preset": "release",
+        "data": {"source": "synthetic", "tags": "columns", "synthetic": {"train": 500, "dev": 100, "test": 1}},
+        "syntax": {"encoder": encoder, "mlp": 64},
+        "semantics": {"encoder": encoder, "mlp": 32, "pruning": {"epochs": 1}},
+        "estimator": {"max_norm": 1e3},
+        "training": {"epochs": 1, "patience": 0},
+    }
+    found = {}
+    for learned in (False, True):
+        switched = {"syntax.pruning.learned": learned, "syntax.pruning.dictionary": learned}
+        config = make_config(recipe, {**switched, "syntax.pruning.epochs": 8})
+        data = load_corpus(config.data, tests=False)
+        *_, last = Trainer(fresh(config, data.train), data).steps()
+        assert last.dev is not None
+        found[learned] = last.dev["UAS"]
+    assert found[True] > found[False] + 15, found

@@ -51,7 +51,7 @@ def trained() -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     data = review_corpus(train=4, dev=2)
     for config in (
-        experiment("spigot", **SHORT, semantics__pruning__learned=False),
+        experiment("spigot", **SHORT, semantics__pruning__learned=False, syntax__pruning__learned=True),
         three_stages(**SHORT),
         shared_encoder(**SHORT),
     ):
