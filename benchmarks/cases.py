@@ -14,6 +14,7 @@ from benchmarks.chains import chains
 from benchmarks.factors import factors
 from benchmarks.matchings import matchings
 from benchmarks.parsing import parsing
+from benchmarks.pruning import pruning
 from benchmarks.raw import raw
 from benchmarks.sentiment import sentiment_speed
 from benchmarks.serving import serving
@@ -219,6 +220,7 @@ CASES = {
     "graphs": graphs,
     "chains": chains,
     "factors": factors,
+    "pruning": pruning,
     "matchings": matchings,
     "alignments": alignments,
     "threads": second_thread,

@@ -144,10 +144,11 @@ def test_a_predicate_keeps_so_many_arguments_at_most() -> None:
             assert kept[b, i].nonzero().flatten().tolist() == sorted(best)
 
 
-def test_loss_is_the_crf_of_unlabelled_graphs() -> None:
+@pytest.mark.parametrize("entropy", [False, True])
+def test_loss_is_the_crf_of_unlabelled_graphs(entropy: bool) -> None:
     chosen = NEW[:3]
     batch = batch_of(chosen, [1, 2, 3])
-    model = pruner(encoder__word_dropout=0.0)
+    model = pruner(encoder__word_dropout=0.0, entropy=entropy)
     possible = seen()(batch)
     graphs = spigot.SemanticGraphs(1)
     predicates, arcs = scores(model, batch)
@@ -159,7 +160,8 @@ def test_loss_is_the_crf_of_unlabelled_graphs() -> None:
     inside = torch.arange(batch.size) <= batch.lengths.unsqueeze(-1)
     gold = graphs.pack(right.predicates, gold_arcs, gold_arcs.unsqueeze(-1)).double()
     mask = graphs.pack(inside, either, either.unsqueeze(-1))
-    torch.testing.assert_close(model.loss(batch, right, possible), spigot.crf_nll(packed, gold, graphs, mask=mask))
+    expected = spigot.crf_nll(packed, gold, graphs, mask=mask, entropy=float(entropy))
+    torch.testing.assert_close(model.loss(batch, right, possible), expected)
 
 
 def test_probability_of_a_predicate_is_one_less_one_over_z() -> None:

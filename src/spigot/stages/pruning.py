@@ -22,7 +22,21 @@ from spigot.values import Count, Optimiser, Positive, Values
 
 
 class Pruning(Values):
-    """Which arcs and labels of the semantic parser are worth scoring."""
+    """Which arcs and labels of the semantic parser are worth scoring.
+
+    Attributes:
+        dictionary: Whether only roles count that training has between words of two tags.
+        distance: Whether only arcs count that are no longer than those of training between words of two tags.
+        rare_role: Roles that training has less often share one label.
+        learned: Whether a small parser, trained first, judges what is left.
+        threshold: How probable an arc must be.
+        keep: Most arcs of a predicate.
+        epochs: Passes over the training graphs.
+        entropy: Whether the entropy of the graphs is minimised beside the likelihood, as in the published program.
+        encoder: How its words become states.
+        mlp: Hidden units of each of its layers.
+        optimiser: How it is updated.
+    """
 
     dictionary: bool = True
     distance: bool = True
@@ -31,6 +45,7 @@ class Pruning(Values):
     threshold: Annotated[float, Field(ge=0, lt=1)] = 1e-4
     keep: Positive = 20
     epochs: Positive = 3
+    entropy: bool = False
     encoder: AnyEncoder = BiLSTMSettings(word_dim=32, lemma_dim=16, tag_dim=16, hidden=32, layers=1)
     mlp: Positive = 32
     optimiser: Optimiser = Optimiser(max_norm=5.0)
@@ -144,7 +159,7 @@ class ArcPruner(nn.Module):
         self.arcs = PairScorer(self.encoder.outputs, settings.mlp, distance=True)
 
     def loss(self, batch: Batch, graphs: GoldGraph, possible: Bool[Tensor, "batch n n"]) -> Losses:
-        """Negative log-likelihood of the gold predicates and arcs among those possible."""
+        """Negative log-likelihood of the gold predicates and arcs among those possible, and the entropy if asked."""
         predicates, arcs = self._scores(batch, noisy=True)
         gold = torch.zeros_like(possible)
         gold[graphs.arcs[:, :3].unbind(-1)] = True
@@ -153,7 +168,11 @@ class ArcPruner(nn.Module):
         words = torch.arange(batch.size, device=predicates.device) <= batch.lengths.unsqueeze(-1)
         log_z = softplus(predicates + inside).masked_fill(~words, 0).sum(-1)
         scored = predicates.masked_fill(~graphs.predicates, 0).sum(-1) + arcs.masked_fill(~gold, 0).sum((-1, -2))
-        return log_z - scored
+        if not self.settings.entropy:
+            return log_z - scored
+        on = torch.sigmoid(predicates + inside).masked_fill(~words, 0)
+        edges = (on.unsqueeze(-1) * torch.sigmoid(arcs)).masked_fill(~possible, 0)
+        return 2 * log_z - scored - (on * predicates).sum(-1) - (edges * arcs).sum((-1, -2))
 
     @torch.no_grad()
     def forward(self, batch: Batch, possible: Bool[Tensor, "batch n n"]) -> Bool[Tensor, "batch n n"]:
