@@ -58,17 +58,17 @@ SEED    ?= 1
 ROUNDS  ?= 200
 
 fuzz: $(VENV)/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --seconds $$(($(MINUTES) * 60)) --seed $(SEED)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.spigot_nlp.fuzz --seconds $$(($(MINUTES) * 60)) --seed $(SEED)
 
 sanitize: $(VENV)/installed
 	@for kind in address,undefined thread; do \
 		folder=build/sanitize-$${kind%%,*}; \
-		$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DSANITIZE=$$kind -S tests/sanitize -B $$folder > /dev/null && \
+		$(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(BIN)/ninja -DSANITIZE=$$kind -S tests/spigot/sanitize -B $$folder > /dev/null && \
 		$(BIN)/cmake --build $$folder && TSAN_OPTIONS=halt_on_error=1 $$folder/drive $(ROUNDS) $(SEED) || exit 1; \
 	done
 
 faults: $(VENV)/installed
-	$(BIN)/python -m tests.faults
+	$(BIN)/python -m tests.spigot_nlp.faults
 
 clean:
 	rm -rf $(VENV) $(BENCH) build dist site

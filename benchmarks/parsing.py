@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import THREADS, experiment, now, sentences
-from spigot.cli.processes import SHARE, collecting_new
-from spigot.corpora.corpus import Corpus
-from spigot.data.formats import read, write
-from spigot.data.sentence import Sentence
-from spigot.data.tagging.tagger import Tagger
-from spigot.encoders import Precision
-from spigot.forks import in_order
-from spigot.models.parser import CHUNK, Parser
-from spigot.training.loop import Trainer
-from spigot.training.run import build
+from spigot_nlp.cli.processes import SHARE, collecting_new
+from spigot_nlp.corpora.corpus import Corpus
+from spigot_nlp.data.formats import read, write
+from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.data.tagging.tagger import Tagger
+from spigot_nlp.encoders import Precision
+from spigot_nlp.forks import in_order
+from spigot_nlp.models.parser import CHUNK, Parser
+from spigot_nlp.training.loop import Trainer
+from spigot_nlp.training.run import build
 
 STEPS = 240
 HASTE = {"learning_rate": 2e-3, "max_norm": 50.0}  # of both parsers, to learn something within these steps

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 
 from benchmarks.timing import Row, best, faster
-from spigot.batches import collate
-from spigot.config import make_config
-from spigot.corpora.corpus import load_corpus
-from spigot.data.sentence import Sentence
-from spigot.models.build import fresh
-from spigot.models.parser import Parser
+from spigot_nlp.batches import collate
+from spigot_nlp.config import make_config
+from spigot_nlp.corpora.corpus import load_corpus
+from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.models.build import fresh
+from spigot_nlp.models.parser import Parser
 
 LENGTHS = (20, 40, 80)
 HEADS = 4  # a word, about as many as a pruner that has learned from open DM leaves

@@ -19,11 +19,11 @@ from pathlib import Path
 from benchmarks.timing import Row, best, threads
 from benchmarks.training import THREADS
 from benchmarks.training import sentences as corpus
-from spigot.data.formats import read
-from spigot.data.text.raw import sentences
-from spigot.data.text.tokens import split
-from spigot.data.text.treebank import treebank_text
-from spigot.evaluation import RawScores, score_raw
+from spigot_nlp.data.formats import read
+from spigot_nlp.data.text.raw import sentences
+from spigot_nlp.data.text.tokens import split
+from spigot_nlp.data.text.treebank import treebank_text
+from spigot_nlp.evaluation import RawScores, score_raw
 
 WANT = 0.985
 """The F1 of words that we hold ourselves to."""
@@ -56,7 +56,7 @@ def quality() -> Iterator[Row]:
 def speed(run: Path | None = None) -> Iterator[Row]:
     """Finding sentences and tokens, beside parsing them with a joint model of the paper's size, or that of a run."""
     from benchmarks.parsing import briefly_trained
-    from spigot.training import checkpoint
+    from spigot_nlp.training import checkpoint
 
     data = corpus()
     with threads(THREADS):

@@ -7,9 +7,9 @@ interval and p over seeds and sentences.
 import argparse
 from pathlib import Path
 
-from spigot.report.study_page import study_markdown
-from spigot.report.study_results import study_results
-from spigot.report.study_runs import study_of
+from spigot_nlp.report.study_page import study_markdown
+from spigot_nlp.report.study_results import study_results
+from spigot_nlp.report.study_runs import study_of
 
 
 def main() -> None:

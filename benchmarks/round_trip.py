@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from spigot.data.formats import guess, read, write
+from spigot_nlp.data.formats import guess, read, write
 
 _NAMES = ("*.conllu", "*.conllx", "*.conll", "*.sdp", "*.jsonl", "*.txt")
 

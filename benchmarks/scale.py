@@ -55,7 +55,7 @@ def measure(words: Iterable[str]) -> Cost:
     some a second. What a process does between the last look and its end is not seen.
     """
     started = time.monotonic()
-    command = [sys.executable, "-m", "spigot", *words]
+    command = [sys.executable, "-m", "spigot_nlp", *words]
     ours: dict[int, tuple[float, float]] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         ours[process.pid] = (0.0, 0.0)

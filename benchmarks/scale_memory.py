@@ -54,7 +54,7 @@ def sentences(words: int) -> list[str]:
 def held(words: list[str]) -> Held:
     """Run a command of spigot, and watch it and all that it starts."""
     command, workers, together = 0.0, list[float](), 0.0
-    with subprocess.Popen([sys.executable, "-m", "spigot", *words], stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen([sys.executable, "-m", "spigot_nlp", *words], stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
             ours = _tree(process.pid)
             resident = {pid: _megabytes(pid, "status", "VmRSS:") for pid in ours}

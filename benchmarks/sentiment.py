@@ -14,13 +14,13 @@ from typing import Any
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import BATCH, ENDLESS, SENTENCES, THREADS, Clock, interleaved, profiled
-from spigot.batches import bucketed, collate, encode
-from spigot.config import DATA_VARIABLE, Config, make_config
-from spigot.corpora.corpus import Corpus, load_corpus
-from spigot.models.parser import Parser
-from spigot.stages import GraphStage
-from spigot.training.loop import Step, Trainer
-from spigot.training.run import build
+from spigot_nlp.batches import bucketed, collate, encode
+from spigot_nlp.config import DATA_VARIABLE, Config, make_config
+from spigot_nlp.corpora.corpus import Corpus, load_corpus
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.stages import GraphStage
+from spigot_nlp.training.loop import Step, Trainer
+from spigot_nlp.training.run import build
 
 
 def experiment(system: str = "spigot") -> Config:

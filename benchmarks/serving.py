@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from benchmarks.parsing import briefly_trained
 from benchmarks.timing import Row
 from benchmarks.training import THREADS, sentences
-from spigot.training import checkpoint
+from spigot_nlp.training import checkpoint
 
 TEXTS = (
     "The old tailor quietly mended the coat that the children had torn.",
@@ -59,7 +59,7 @@ class Load:
 @contextmanager
 def served(run: Path, *options: str) -> Iterator[str]:
     """The address of a server for as long as the block lasts."""
-    words = [sys.executable, "-m", "spigot", "serve", str(run), "--port", "0", "--threads", str(THREADS), *options]
+    words = [sys.executable, "-m", "spigot_nlp", "serve", str(run), "--port", "0", "--threads", str(THREADS), *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:

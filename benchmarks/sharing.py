@@ -12,12 +12,12 @@ from unittest.mock import patch
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import now
-from spigot.batches import Batch, collate
-from spigot.config import make_config
-from spigot.corpora.synthetic import splits
-from spigot.encoders import BiLSTMSettings
-from spigot.models import Parser, fresh
-from spigot.training.optimiser import ModelOptimiser
+from spigot_nlp.batches import Batch, collate
+from spigot_nlp.config import make_config
+from spigot_nlp.corpora.synthetic import splits
+from spigot_nlp.encoders import BiLSTMSettings
+from spigot_nlp.models import Parser, fresh
+from spigot_nlp.training.optimiser import ModelOptimiser
 
 SENTENCES, ROUNDS = 32, 12
 ENCODER = BiLSTMSettings(lemma_dim=0, tag_dim=0).model_dump()  # whole, since kinds of stages differ in what is usual

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spigot.corpora.synthetic import Splits, splits
-from spigot.data.sentence import Sentence
+from spigot_nlp.corpora.synthetic import Splits, splits
+from spigot_nlp.data.sentence import Sentence
 
 NONE = 0
 

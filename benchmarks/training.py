@@ -22,12 +22,12 @@ from torch.profiler import ProfilerActivity, profile
 
 import spigot
 from benchmarks.timing import Row, at_most, threads
-from spigot.batches import Batch, bucketed, collate, encode
-from spigot.config import DATA_VARIABLE, Config, make_config
-from spigot.corpora.corpus import Corpus, load_corpus
-from spigot.nn.encoder import BiLSTM
-from spigot.training.loop import Step, Trainer
-from spigot.training.run import build
+from spigot_nlp.batches import Batch, bucketed, collate, encode
+from spigot_nlp.config import DATA_VARIABLE, Config, make_config
+from spigot_nlp.corpora.corpus import Corpus, load_corpus
+from spigot_nlp.nn.encoder import BiLSTM
+from spigot_nlp.training.loop import Step, Trainer
+from spigot_nlp.training.run import build
 
 SENTENCES, BATCH = 1000, 32
 ENDLESS = 1000  # epochs: more than anybody waits for
@@ -237,7 +237,7 @@ def encoder_speed(rounds: int = 24) -> Iterator[Row]:
         times: dict[bool, list[float]] = {True: [], False: []}
         with threads(THREADS):
             for kernel in (True, False) * rounds:
-                switch = ExitStack() if kernel else mock.patch("spigot.nn.encoder.kernels_read", return_value=False)
+                switch = ExitStack() if kernel else mock.patch("spigot_nlp.nn.encoder.kernels_read", return_value=False)
                 with switch:
                     start = now()
                     lstm(inputs, lengths).backward(wanted)

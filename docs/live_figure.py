@@ -1,6 +1,6 @@
 """Figure 1 to be moved by hand, put into the page that asks for it when the site is built."""
 
-from spigot.report.figure1 import figure1_interactive
+from spigot_nlp.report.figure1 import figure1_interactive
 
 _PLACE = "<!-- figure 1, live -->"
 

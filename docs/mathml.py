@@ -7,7 +7,7 @@ formula that is not understood stops the build.
 import html
 import re
 
-from spigot.report.mathml import mathml
+from spigot_nlp.report.mathml import mathml
 
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 

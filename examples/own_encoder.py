@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from spigot.encoders import ENCODERS, AbstractEncoder, EncoderSettings
-from spigot.values import Positive
+from spigot_nlp.encoders import ENCODERS, AbstractEncoder, EncoderSettings
+from spigot_nlp.values import Positive
 
 
 class WindowSettings(EncoderSettings):
@@ -44,8 +44,8 @@ class Window(AbstractEncoder):
 
 
 if __name__ == "__main__":
-    from spigot.config import make_config
-    from spigot.training import load, train
+    from spigot_nlp.config import make_config
+    from spigot_nlp.training import load, train
 
     stage = {"annotation": "trees", "loss": "crf", "mlp": 32, "encoder": {"kind": "window", "words": 3}}
     data = {"source": "synthetic", "synthetic": {"train": 100, "dev": 20, "test": 5}, "tags": "columns"}

@@ -37,7 +37,7 @@ if __name__ == "__main__":
     print("straight through the layer:", scores.grad.tolist())
     assert scores.grad.tolist() == [0.5, -0.5, 0.0]
 
-    from spigot.config import make_config
+    from spigot_nlp.config import make_config
 
     config = make_config({"system": "sign", "estimator": {"eta": 0.1}})
     print("on the wire of a system:", config.stages["semantics"].reads[0].estimator)

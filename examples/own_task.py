@@ -9,13 +9,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import spigot
-from spigot.annotations import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure
-from spigot.data.formats import FORMATS, Format
-from spigot.data.formats.files import LINE, Malformed
-from spigot.data.sentence import Sentence
-from spigot.evaluation import label_counts, score_labels
-from spigot.nn.scorers import WordScorer
-from spigot.stages import STAGES, AbstractStage, Evidence
+from spigot_nlp.annotations import ANNOTATIONS, AbstractAnnotation, Drawn, DrawnArc, Measure
+from spigot_nlp.data.formats import FORMATS, Format
+from spigot_nlp.data.formats.files import LINE, Malformed
+from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.evaluation import label_counts, score_labels
+from spigot_nlp.nn.scorers import WordScorer
+from spigot_nlp.stages import STAGES, AbstractStage, Evidence
 
 
 @ANNOTATIONS.register("focus")

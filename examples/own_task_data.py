@@ -6,7 +6,7 @@ python examples/own_task_data.py data        # makes data/train.focus and data/d
 import sys
 from pathlib import Path
 
-from spigot.corpora.synthetic import splits
+from spigot_nlp.corpora.synthetic import splits
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "data")
 folder.mkdir(parents=True, exist_ok=True)

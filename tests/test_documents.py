@@ -17,19 +17,19 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.annotations import ANNOTATIONS
-from spigot.config import Config, Files, Optimiser, SharedEncoder, Values, make_config
-from spigot.config import settings as known_settings
-from spigot.config.presets import CONSUMED, POSSIBLE
-from spigot.data import FORMATS
-from spigot.encoders import ENCODERS, BiLSTMSettings, TransformerSettings
-from spigot.experiments.study.file import make_study
-from spigot.experiments.study.plan import Planner
+from spigot._runtime.registry import Registry
 from spigot.interface import ESTIMATORS
-from spigot.plugins import load_plugin
-from spigot.registry import Registry
-from spigot.stages import STAGES, StageSettings
-from spigot.wires import READERS, estimator_settings
+from spigot_nlp.annotations import ANNOTATIONS
+from spigot_nlp.config import Config, Files, Optimiser, SharedEncoder, Values, make_config
+from spigot_nlp.config import settings as known_settings
+from spigot_nlp.config.presets import CONSUMED, POSSIBLE
+from spigot_nlp.data import FORMATS
+from spigot_nlp.encoders import ENCODERS, BiLSTMSettings, TransformerSettings
+from spigot_nlp.experiments.study.file import make_study
+from spigot_nlp.experiments.study.plan import Planner
+from spigot_nlp.plugins import load_plugin
+from spigot_nlp.stages import STAGES, StageSettings
+from spigot_nlp.wires import READERS, estimator_settings
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -237,16 +237,16 @@ PACKAGES = (
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_reference_has_every_name_of_the_pipeline(package: str) -> None:
     """On the page of the package, or on that of the one that a name comes from."""
-    module = importlib.import_module(f"spigot.{package}")
-    listed = re.findall(r"^::: spigot\.([\w.]+)\.(\w+)$", reference(), re.MULTILINE)
+    module = importlib.import_module(f"spigot_nlp.{package}")
+    listed = re.findall(r"^::: spigot_nlp\.([\w.]+)\.(\w+)$", reference(), re.MULTILINE)
     assert {name for owner, name in listed if owner == package} <= {*module.__all__}
-    others = [(importlib.import_module(f"spigot.{owner}"), name) for owner, name in listed if owner in PACKAGES]
+    others = [(importlib.import_module(f"spigot_nlp.{owner}"), name) for owner, name in listed if owner in PACKAGES]
     known = {(name, id(getattr(other, name))) for other, name in others}
     assert [name for name in module.__all__ if (name, id(getattr(module, name))) not in known] == []
 
 
 def test_the_reference_has_no_name_twice() -> None:
-    listed = re.findall(r"^::: (spigot\.[\w.]+)$", reference(), re.MULTILINE)
+    listed = re.findall(r"^::: (spigot(?:_nlp)?\.[\w.]+)$", reference(), re.MULTILINE)
     assert len(listed) == len(set(listed))
 
 
@@ -304,7 +304,7 @@ def test_the_guide_lists_what_all_stages_encoders_and_optimisers_can_be_told() -
 
 def ours(kinds: Registry[Any]) -> list[str]:
     """The kinds that come with spigot; tests may have brought others."""
-    return [name for name, kind in kinds.items() if kind.__module__.startswith("spigot.")]
+    return [name for name, kind in kinds.items() if kind.__module__.startswith(("spigot.", "spigot_nlp."))]
 
 
 @pytest.mark.parametrize("kind", ours(STAGES))

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import processes
+from tests.spigot_nlp import processes
 
 FOLDER = Path(__file__).parents[1] / "examples"
 PLUGINS = ("own_task",)
-"""Those that are no programs, but brought to the commands by `--plugin`; see tests/cli/test_plugins.py."""
+"""Those that are no programs, but brought to the commands by `--plugin`; see tests/spigot_nlp/cli/test_plugins.py."""
 SMALLER = {"second_order": ("--sentences", "4", "--epochs", "1")}
 """Less of what takes long."""
 EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem.removesuffix("_data") not in PLUGINS)

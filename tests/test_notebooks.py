@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import processes
+from tests.spigot_nlp import processes
 
 FOLDER = Path(__file__).parents[1] / "examples" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))

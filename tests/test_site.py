@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.browser import browser
+from tests.spigot_nlp.serve.browser import browser
 
 DOCS = Path(__file__).parents[1] / "docs"
 

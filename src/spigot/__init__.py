@@ -1,7 +1,7 @@
 """Discrete structures inside PyTorch networks, trained through their argmax.
 
 The public names are those of the modules named in the first lines below, which list them. None is loaded before it is
-asked for: `spigot --help` does not wait for torch.
+asked for: `import spigot` does not wait for torch.
 """
 
 from importlib import import_module
@@ -11,14 +11,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
-    from spigot import config, data, evaluation, models, native, nn, training
-    from spigot.documents import load
+    from spigot._runtime import native
     from spigot.estimators import *
     from spigot.interface import *
     from spigot.layer import *
     from spigot.losses import *
     from spigot.polytopes import *
-    from spigot.report.portraits import portrait
     from spigot.structures import *
 
     __all__: list[str]
@@ -31,11 +29,8 @@ else:  # a type checker that saw this would take any name for a public one
             value = sorted({"native", *(public for module in _core() for public in module.__all__)})
         elif name == "__version__":
             value = _version()
-        elif name in _OFFERED:
-            from spigot.garbage import uncollected
-
-            with uncollected():
-                value = getattr(import_module(_OFFERED[name]), name)
+        elif name == "native":
+            value = import_module("spigot._runtime.native")
         elif name.startswith("_"):  # tools ask any module for such names
             raise _unknown(name)
         elif find_spec(f"spigot.{name}") is not None:
@@ -49,11 +44,7 @@ else:  # a type checker that saw this would take any name for a public one
 
     def __dir__() -> list[str]:
         modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-        return sorted({*globals(), *__getattr__("__all__"), *_OFFERED, *modules})
-
-
-_OFFERED = {"load": "spigot.documents", "portrait": "spigot.report.portraits"}
-"""What is offered beside that, by the module that has it; `load` comes with the extra `nlp`."""
+        return sorted({*globals(), *__getattr__("__all__"), *modules})
 
 
 def _core() -> list[ModuleType]:

@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from spigot.checks import check_parts, require_kind
+from spigot._runtime.checks import check_parts, require_kind
 from spigot.estimators.spigot import Spigot
 from spigot.interface import AbstractEstimator, AbstractStructure
 from spigot.types import Mask, Parts

@@ -8,13 +8,13 @@ import math
 import torch
 from torch import Tensor
 
-from spigot.algorithms.reduce import checked
-from spigot.checks import check_parts
+from spigot._runtime.checks import check_parts
+from spigot._runtime.precision import in_single
+from spigot._runtime.reduce import checked
 from spigot.estimators.needs import check_sampling
 from spigot.estimators.noise import gaussian
 from spigot.interface import AbstractMarginalStructure, AbstractStructure
 from spigot.polytopes.hull import ConvexHull
-from spigot.precision import in_single
 from spigot.types import Mask, Parts, Values
 
 __all__ = ["crf_nll", "fenchel_young", "perceptron", "sparsemap_loss", "spo_plus", "structured_hinge"]

@@ -8,11 +8,11 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
+from spigot._runtime.precision import exact
 from spigot.estimators.needs import check_sampling
 from spigot.estimators.noise import gumbel
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Explanation, Pullback
 from spigot.interface.estimators import check_settings, learns
-from spigot.precision import exact
 from spigot.types import Mask, Parts, Saved
 
 _FURTHEST = 2.0**40

@@ -7,7 +7,8 @@ from typing import ClassVar, Literal, final, get_args
 import torch
 from torch import Tensor
 
-from spigot.checks import check_parts
+from spigot._runtime.checks import check_parts
+from spigot._runtime.precision import exact, in_single
 from spigot.estimators.needs import require_marginals
 from spigot.interface import (
     ESTIMATORS,
@@ -18,7 +19,6 @@ from spigot.interface import (
 )
 from spigot.interface.estimators import check_polytope, check_settings
 from spigot.polytopes.hull import ConvexHull
-from spigot.precision import exact, in_single
 from spigot.types import Mask, Parts, Saved, Values
 
 Start = Literal["marginals", "vertex", "sparsemap"]

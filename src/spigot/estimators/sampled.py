@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot.checks import check_parts
+from spigot._runtime.checks import check_parts
+from spigot._runtime.precision import in_single
 from spigot.estimators.needs import check_sampling, check_temperature, require_marginals, require_samples
 from spigot.estimators.noise import gumbel, seeds
 from spigot.interface import (
@@ -21,7 +22,6 @@ from spigot.interface import (
     Pullback,
 )
 from spigot.interface.estimators import check_settings, clipped, existing, explanation, learns
-from spigot.precision import in_single
 from spigot.structures.choice import OneOf
 from spigot.types import Mask, Members, Parts, Saved, Values
 

@@ -5,7 +5,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from spigot.algorithms.factor_tables import FactorKind, Rows
+from spigot._algorithms.factor_tables import FactorKind, Rows
 from spigot.factors.factor import Ends, Numbers, PlainFactor, ended, flags, matrix, refuse_empty
 
 

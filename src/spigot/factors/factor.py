@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot.algorithms.factor_tables import Rows
+from spigot._algorithms.factor_tables import Rows
 
 Numbers: TypeAlias = Sequence[Any] | Tensor | NDArray[Any]
 """Variables of one factor, or rows of them."""

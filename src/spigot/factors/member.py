@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from spigot.algorithms.factor_tables import FactorKind, Rows
+from spigot._algorithms.factor_tables import FactorKind, Rows
 from spigot.factors.factor import Numbers, PlainFactor, whole
 from spigot.interface import AbstractStructure
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot.algorithms.factor_tables import FactorKind, Rows
+from spigot._algorithms.factor_tables import FactorKind, Rows
 from spigot.factors.factor import Numbers, PlainFactor, matrix
 
 

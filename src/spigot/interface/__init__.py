@@ -11,13 +11,13 @@ see float32 and float64 only: half precision is widened before and rounded after
 
 from spigot.interface.estimators import ESTIMATORS, AbstractEstimator, AbstractSurrogate
 from spigot.interface.polytopes import AbstractPolytope
+from spigot.interface.records import Explanation, Pullback
 from spigot.interface.structures import (
     AbstractMarginalStructure,
     AbstractRankedStructure,
     AbstractSamplingStructure,
     AbstractStructure,
 )
-from spigot.records import Explanation, Pullback
 
 __all__ = [
     "ESTIMATORS",

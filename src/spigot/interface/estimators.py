@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
+from spigot._runtime.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
+from spigot._runtime.precision import Bordered, exact
+from spigot._runtime.registry import Registry
 from spigot.interface.polytopes import AbstractPolytope
+from spigot.interface.records import Explanation, Pullback
 from spigot.interface.shown import Shown
 from spigot.interface.structures import AbstractStructure
-from spigot.precision import Bordered, exact
-from spigot.records import Explanation, Pullback
-from spigot.registry import Registry
 from spigot.types import Mask, Parts, Saved, Values
 
 _functorch: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]

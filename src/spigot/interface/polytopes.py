@@ -4,7 +4,7 @@ import abc
 
 import torch
 
-from spigot.precision import Bordered, exact
+from spigot._runtime.precision import Bordered, exact
 from spigot.types import Flags, Mask, Parts, Scales, Values
 
 

@@ -1,5 +1,7 @@
 """What notebooks show of a structure or an estimator, where a prompt shows its `repr`."""
 
+from importlib import import_module
+
 
 class Shown:
     """Something whose formula and picture notebooks show.
@@ -9,6 +11,4 @@ class Shown:
     """
 
     def _repr_html_(self) -> str:
-        import spigot
-
-        return spigot.portrait(self)  # pyright: ignore[reportArgumentType]: only what has a portrait is one of these
+        return import_module("spigot_nlp.report.portraits").portrait(self)

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Generator, Tensor
 
-from spigot.checks import MissingVerbError, check_parts
+from spigot._runtime.checks import MissingVerbError, check_parts
+from spigot._runtime.precision import Bordered, exact
 from spigot.interface.polytopes import AbstractPolytope
+from spigot.interface.records import HullResult, Sketch
 from spigot.interface.shown import Shown
-from spigot.precision import Bordered, exact
-from spigot.records import HullResult, Sketch
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 _SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})

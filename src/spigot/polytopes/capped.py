@@ -5,8 +5,8 @@ from typing import final
 
 import torch
 
-from spigot.algorithms.capped import project_capped
-from spigot.checks import check_bounds, check_parts
+from spigot._algorithms.capped import project_capped
+from spigot._runtime.checks import check_bounds, check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

@@ -5,9 +5,9 @@ from typing import final
 
 import torch
 
-from spigot.algorithms.chain_blocks import project_chain_blocks, pull_chain_blocks
-from spigot.algorithms.chains import chain_lengths, chain_parts
-from spigot.checks import check_parts
+from spigot._algorithms.chain_blocks import project_chain_blocks, pull_chain_blocks
+from spigot._algorithms.chains import chain_lengths, chain_parts
+from spigot._runtime.checks import check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

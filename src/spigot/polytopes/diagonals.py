@@ -6,9 +6,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.alignments_reference import last_cell, skew, unskew
-from spigot.algorithms.simplex import project_simplex
-from spigot.checks import check_parts
+from spigot._algorithms.alignments_reference import last_cell, skew, unskew
+from spigot._algorithms.simplex import project_simplex
+from spigot._runtime.checks import check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

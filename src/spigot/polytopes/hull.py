@@ -7,15 +7,15 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.active_set import project_face, project_hull, unpack_support
-from spigot.algorithms.affine import along_differences
-from spigot.algorithms.host import HOSTED, handle_of
-from spigot.algorithms.operators import operator
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.checks import check_parts, refuse_mapped, require_kind
+from spigot._algorithms.active_set import project_face, project_hull, unpack_support
+from spigot._algorithms.affine import along_differences
+from spigot._runtime.checks import check_parts, refuse_mapped, require_kind
+from spigot._runtime.host import HOSTED, handle_of
+from spigot._runtime.operators import operator
+from spigot._runtime.precision import exact
+from spigot._runtime.reduce import refuse_infinite, refuse_nan
 from spigot.interface import AbstractPolytope, AbstractStructure
-from spigot.precision import exact
-from spigot.records import HullResult, PackedSupport
+from spigot.interface.records import HullResult, PackedSupport
 from spigot.types import Flags, Mask, Parts, Values
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spigot.algorithms.host import HostFunction
-from spigot.algorithms.joint_networks import JointLayout, JointNetwork
-from spigot.checks import check_graphs
+from spigot._algorithms.joint_networks import JointLayout, JointNetwork
+from spigot._runtime.checks import check_graphs
+from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractPolytope
 from spigot.polytopes.local import LocalPolytope
 from spigot.types import Flags, Mask, Parts

@@ -10,8 +10,7 @@ import scipy  # its parts load when they are used
 import torch
 from torch import Tensor
 
-from spigot.algorithms.host import HostFunction
-from spigot.algorithms.programs import (
+from spigot._algorithms.programs import (
     Matrix,
     Problem,
     Rows,
@@ -24,7 +23,8 @@ from spigot.algorithms.programs import (
     read_rows,
     row_scale,
 )
-from spigot.checks import check_parts, instance_name
+from spigot._runtime.checks import check_parts, instance_name
+from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

@@ -6,9 +6,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.simplex import project_simplex
-from spigot.algorithms.spans import span_parts
-from spigot.checks import check_spans
+from spigot._algorithms.simplex import project_simplex
+from spigot._algorithms.spans import span_parts
+from spigot._runtime.checks import check_spans
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

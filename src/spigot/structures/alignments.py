@@ -7,10 +7,10 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.alignments import PATHS
-from spigot.algorithms.alignments_reference import last_cell
-from spigot.algorithms.kernels import flatten
-from spigot.checks import check_parts, check_rank
+from spigot._algorithms.alignments import PATHS
+from spigot._algorithms.alignments_reference import last_cell
+from spigot._algorithms.kernels import flatten
+from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.diagonals import DiagonalSimplex
 from spigot.structures.describe import grid_mask

@@ -7,16 +7,16 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot import native
-from spigot.algorithms.chain_argmax import chain_argmax, chain_k_best
-from spigot.algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
-from spigot.algorithms.chains import chain_lengths, chain_parts, part_places
-from spigot.algorithms.hull_kernels import project_chain_hull
-from spigot.algorithms.kernels import flatten
-from spigot.checks import check_parts, check_rank
+from spigot._algorithms.chain_argmax import chain_argmax, chain_k_best
+from spigot._algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
+from spigot._algorithms.chains import chain_lengths, chain_parts, part_places
+from spigot._algorithms.hull_kernels import project_chain_hull
+from spigot._algorithms.kernels import flatten
+from spigot._runtime import native
+from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.interface.records import HullResult, Sketch
 from spigot.polytopes.chains import ChainSimplex
-from spigot.records import HullResult, Sketch
 from spigot.structures.describe import check_lengths
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 

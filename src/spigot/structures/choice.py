@@ -6,15 +6,15 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.active_set import project_simplex_hull
-from spigot.algorithms.choice import draw_choices, one_of, rank_choices
-from spigot.algorithms.kernels import flatten
-from spigot.algorithms.ranks import with_values
-from spigot.algorithms.reduce import checked, masked_logsumexp
-from spigot.checks import check_parts, check_rank
+from spigot._algorithms.active_set import project_simplex_hull
+from spigot._algorithms.choice import draw_choices, one_of, rank_choices
+from spigot._algorithms.kernels import flatten
+from spigot._algorithms.ranks import with_values
+from spigot._runtime.checks import check_parts, check_rank
+from spigot._runtime.reduce import checked, masked_logsumexp
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.interface.records import HullResult
 from spigot.polytopes.blocks import Simplex
-from spigot.records import HullResult
 from spigot.structures.describe import entry_mask
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 

@@ -6,12 +6,12 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.kernels import flatten
-from spigot.algorithms.spans import BINARY_TREES, span_parts
-from spigot.checks import check_rank, check_spans
+from spigot._algorithms.kernels import flatten
+from spigot._algorithms.spans import BINARY_TREES, span_parts
+from spigot._runtime.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.interface.records import Sketch
 from spigot.polytopes.spans import SpanSimplex
-from spigot.records import Sketch
 from spigot.structures.describe import check_lengths
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 

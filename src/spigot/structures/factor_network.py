@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spigot.algorithms.factor_networks import Network, Outside
-from spigot.algorithms.factor_tables import FactorKind, FactorTable
+from spigot._algorithms.factor_networks import Network, Outside
+from spigot._algorithms.factor_tables import FactorKind, FactorTable
 from spigot.factors import AbstractFactor, Member
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull

@@ -7,15 +7,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot.algorithms.graph_members import draw_graphs, rank_graphs
-from spigot.algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts, summing_limit
-from spigot.algorithms.kernels import flatten
-from spigot.algorithms.ranks import with_values
-from spigot.algorithms.reduce import checked
-from spigot.checks import check_parts, check_rank
+from spigot._algorithms.graph_members import draw_graphs, rank_graphs
+from spigot._algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts, summing_limit
+from spigot._algorithms.kernels import flatten
+from spigot._algorithms.ranks import with_values
+from spigot._runtime.checks import check_parts, check_rank
+from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
+from spigot.interface.records import Sketch
 from spigot.polytopes.blocks import ArcLabel
-from spigot.records import Sketch
 from spigot.structures.describe import padded_size
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 

@@ -8,16 +8,16 @@ from typing import Any, ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.factor_search import Found
-from spigot.algorithms.host import HostFunction
-from spigot.algorithms.joint_networks import JointLayout
-from spigot.algorithms.joint_search import best_joint_graphs
-from spigot.algorithms.negotiation import Terms
-from spigot.algorithms.reduce import refuse_infinite, refuse_nan
-from spigot.checks import check_parts
+from spigot._algorithms.factor_search import Found
+from spigot._algorithms.joint_networks import JointLayout
+from spigot._algorithms.joint_search import best_joint_graphs
+from spigot._algorithms.negotiation import Terms
+from spigot._runtime.checks import check_parts
+from spigot._runtime.host import HostFunction
+from spigot._runtime.reduce import refuse_infinite, refuse_nan
 from spigot.interface import AbstractStructure
+from spigot.interface.records import Sketch
 from spigot.polytopes.joint import JointPolytope
-from spigot.records import Sketch
 from spigot.structures.describe import padded_size
 from spigot.structures.factor_graph import FactorSolution
 from spigot.structures.graphs import SemanticGraphs

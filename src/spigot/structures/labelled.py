@@ -6,12 +6,12 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
-from spigot.algorithms.words import labelled_arcs
-from spigot.checks import check_labelled_arcs, check_rank
+from spigot._algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
+from spigot._algorithms.words import labelled_arcs
+from spigot._runtime.checks import check_labelled_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.interface.records import Sketch
 from spigot.polytopes.blocks import LabelledHeadSimplex
-from spigot.records import Sketch
 from spigot.structures.describe import labelled_violations
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
 from spigot.types import Mask, Members, MemberValues, Parts, Values

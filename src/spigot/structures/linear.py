@@ -7,9 +7,9 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.host import HostFunction
-from spigot.algorithms.programs import Matrix, Vector, decode
-from spigot.checks import check_parts
+from spigot._algorithms.programs import Matrix, Vector, decode
+from spigot._runtime.checks import check_parts
+from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractStructure
 from spigot.polytopes.linear import LinearPolytope, broken_rows, check_size
 from spigot.types import Mask, Parts

@@ -6,8 +6,8 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.matchings import matching_argmax, matching_k_best
-from spigot.checks import check_parts, check_rank
+from spigot._algorithms.matchings import matching_argmax, matching_k_best
+from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure
 from spigot.polytopes.birkhoff import Birkhoff
 from spigot.structures.describe import grid_mask

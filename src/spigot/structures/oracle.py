@@ -9,9 +9,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.host import HostFunction
-from spigot.algorithms.kernels import flatten
-from spigot.checks import check_parts, instance_name
+from spigot._algorithms.kernels import flatten
+from spigot._runtime.checks import check_parts, instance_name
+from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts

@@ -6,16 +6,16 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot.algorithms.capped import project_subset_hull
-from spigot.algorithms.kernels import flatten
-from spigot.algorithms.ranks import with_values
-from spigot.algorithms.reduce import checked
-from spigot.algorithms.subset_ranks import best_subset, rank_subsets
-from spigot.algorithms.subset_sums import sample_subsets, subset_log_partition, subset_marginals
-from spigot.checks import check_bounds, check_parts, check_rank
+from spigot._algorithms.capped import project_subset_hull
+from spigot._algorithms.kernels import flatten
+from spigot._algorithms.ranks import with_values
+from spigot._algorithms.subset_ranks import best_subset, rank_subsets
+from spigot._algorithms.subset_sums import sample_subsets, subset_log_partition, subset_marginals
+from spigot._runtime.checks import check_bounds, check_parts, check_rank
+from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.interface.records import HullResult
 from spigot.polytopes.capped import CappedSimplex
-from spigot.records import HullResult
 from spigot.structures.describe import entry_mask
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 

@@ -6,18 +6,18 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot import native
-from spigot.algorithms.hull_kernels import project_tree_hull
-from spigot.algorithms.tree_argmax import tree_argmax
-from spigot.algorithms.tree_draws import sample_trees
-from spigot.algorithms.tree_kinds import TreeKind
-from spigot.algorithms.tree_ranks import k_best_trees
-from spigot.algorithms.tree_sums import tree_log_partition, tree_marginals
-from spigot.algorithms.words import tree_arcs
-from spigot.checks import check_arcs, check_rank
+from spigot._algorithms.hull_kernels import project_tree_hull
+from spigot._algorithms.tree_argmax import tree_argmax
+from spigot._algorithms.tree_draws import sample_trees
+from spigot._algorithms.tree_kinds import TreeKind
+from spigot._algorithms.tree_ranks import k_best_trees
+from spigot._algorithms.tree_sums import tree_log_partition, tree_marginals
+from spigot._algorithms.words import tree_arcs
+from spigot._runtime import native
+from spigot._runtime.checks import check_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
+from spigot.interface.records import HullResult, Sketch
 from spigot.polytopes.blocks import HeadSimplex
-from spigot.records import HullResult, Sketch
 from spigot.structures.describe import arc_mask, tree_violations
 from spigot.types import Mask, Members, MemberValues, Parts, Values
 

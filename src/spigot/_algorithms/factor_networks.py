@@ -1,0 +1,146 @@
+"""Factor graphs as negotiations see them: the table of factors, and the structures that stand in as factors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spigot._algorithms.factor_tables import FactorTable, Flags, Indices, Reals
+from spigot.interface import AbstractStructure
+
+
+class Outside(NamedTuple):
+    """Factors that are structures of one kind: they project and decode together.
+
+    Attributes:
+        structure: Which members a factor has.
+        project: The nearest point of the convex hull of them, from a point and a mask.
+        face: From the same, the derivative of that projection there, a function of directions.
+        factor: Where each factor stands in the table, `(m,)`.
+        at: The variable of each part, `(m, *parts)`, -1 where there is none.
+    """
+
+    structure: AbstractStructure
+    project: Callable[[Tensor, Tensor], Tensor]
+    face: Callable[[Tensor, Tensor], Callable[[Tensor], Tensor]]
+    factor: Indices
+    at: Indices
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """One or more factor graphs.
+
+    Attributes:
+        table: All factors.
+        outside: Those that are structures, by structure.
+        parts: How many variables a graph has, at most.
+    """
+
+    table: FactorTable
+    outside: tuple[Outside, ...]
+    parts: int
+
+    @cached_property
+    def degree(self) -> Indices:
+        """How many factors know each variable, `(graphs, parts)`."""
+        owner = np.repeat(np.arange(self.table.graphs), self.table.slots())
+        flat = np.bincount(owner * self.parts + self.table.variable, minlength=self.table.graphs * self.parts)
+        return flat.reshape(self.table.graphs, self.parts)
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """What tells two networks apart."""
+        arrays = tuple(getattr(self.table, column.name).tobytes() for column in fields(self.table))
+        outside = tuple((group.structure, group.factor.tobytes(), group.at.tobytes()) for group in self.outside)
+        return self.parts, arrays, outside
+
+    def derived(self, z: Reals, graph: Indices) -> Reals:
+        """0/1 vectors, `(batch, parts)`, in which whatever a factor defines follows from the rest."""
+        if not self.table.defines.any():
+            return z
+        tables = {g: self.table.alone(g) for g in set(graph.tolist())}
+        return np.stack([tables[g].derived(one) for g, one in zip(graph.tolist(), z, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class Seats:
+    """Where the structures of one kind sit in negotiations: one row for each structure in each instance.
+
+    Attributes:
+        group: The structures.
+        instance: The instance of each row.
+        at: The variable of each part, `(rows, *parts)`, -1 where there is none.
+        slot: Where its copy and its price stand.
+        mask: Parts that exist and are not ruled out.
+    """
+
+    group: Outside
+    instance: Indices
+    at: Indices
+    slot: Indices
+    mask: Tensor
+
+    @classmethod
+    def of(cls, network: Network, group: Outside, graph: Indices, slots_from: Indices, exists: Flags) -> "Seats":
+        """The seats of a group.
+
+        Args:
+            network: The graphs.
+            group: The structures of one kind.
+            graph: The graph of each instance.
+            slots_from: Where the entries of each instance begin.
+            exists: Variables that exist, `(batch, parts)`.
+        """
+        table = network.table
+        owner = np.searchsorted(table.factors_from, group.factor, side="right") - 1
+        instance, row = np.nonzero(graph[:, None] == owner[None, :])
+        at = group.at[row]
+        flat = at.reshape(len(at), -1)
+        first = table.start[group.factor[row]] - table.start[table.factors_from[graph[instance]]]
+        local = np.cumsum(flat >= 0, 1) - 1
+        slot = (slots_from[instance] + first)[:, None] + local
+        mask = (flat >= 0) & exists[instance[:, None], np.maximum(flat, 0)]
+        return cls(group, instance, at, slot.reshape(at.shape), torch.from_numpy(mask.reshape(at.shape)))
+
+    def gather(self, values: Reals) -> Tensor:
+        """Values of variables, `(batch, parts)`, in the layout of the structures; 0 where there is no part."""
+        found = values[_along(self.instance, self.at), np.maximum(self.at, 0)]
+        return torch.from_numpy(np.where(self.at >= 0, found, 0.0))
+
+    def entries(self, values: Reals) -> Tensor:
+        """Values of copies or prices in the layout of the structures; 0 where there is no part."""
+        return torch.from_numpy(np.where(self.at >= 0, values[np.where(self.at >= 0, self.slot, 0)], 0.0))
+
+    def put(self, values: Tensor, rows: Flags, to: Reals) -> None:
+        """Write copies where they belong."""
+        there = (self.at >= 0) & _along(rows, self.at)
+        to[self.slot[there]] = values.numpy()[there]
+
+    def spread(self, values: Tensor, to: NDArray[Any]) -> None:
+        """Write values of variables where they belong, `(batch, parts)`."""
+        there = self.at >= 0
+        instance = np.broadcast_to(_along(self.instance, self.at), self.at.shape)[there]
+        to[instance, self.at[there]] = values.numpy()[there]
+
+    def covered(self, shape: tuple[int, ...]) -> Flags:
+        """The variables, `(batch, parts)`, that a structure here has among its parts."""
+        found = np.zeros(shape, bool)
+        self.spread(torch.ones(self.at.shape, dtype=torch.bool), found)
+        return found
+
+    def sums(self, values: Tensor, batch: int) -> Reals:
+        """The sum of each row, added up by instance."""
+        total = np.zeros(batch)
+        np.add.at(total, self.instance, values.flatten(1).sum(1).numpy())
+        return total
+
+
+def _along(values: NDArray[Any], like: Indices) -> NDArray[Any]:
+    """One value for each row, beside its parts."""
+    return values.reshape(-1, *[1] * (like.ndim - 1))

@@ -1,0 +1,176 @@
+"""Semantic graphs of several kinds over one sentence, with parts across them, as factor graphs.
+
+Each kind has the factors of the published program: an arc needs its predicate and has exactly one label, and a
+deterministic role goes to at most one argument. A part across kinds is on exactly if all the arcs that it joins are.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from spigot._algorithms.factor_networks import Network
+from spigot._algorithms.factor_tables import FactorKind, FactorTable, Flags, Indices, Reals, Rows
+from spigot._algorithms.graphs import graph_parts
+
+
+@dataclass(frozen=True)
+class JointLayout:
+    """Which channels of `(*batch, n, n, channels)` are what.
+
+    Attributes:
+        labels: How many labels each kind of graph has.
+        deterministic: Their deterministic roles.
+        arcs: Sets of kinds whose arcs a part joins.
+        labelled: Sets of labels of different kinds, `(kind, label)`, whose labelled arcs a part joins.
+    """
+
+    labels: tuple[int, ...]
+    deterministic: tuple[tuple[int, ...], ...]
+    arcs: tuple[tuple[int, ...], ...]
+    labelled: tuple[tuple[tuple[int, int], ...], ...]
+
+    first: tuple[int, ...] = field(init=False, compare=False)
+    """The channel with the arcs of each kind; and behind the last, where parts across kinds begin."""
+
+    members: tuple[tuple[int, ...], ...] = field(init=False, compare=False)
+    """The channels that each part across kinds joins."""
+
+    def __post_init__(self) -> None:
+        first = tuple(np.cumsum([0, *(1 + count for count in self.labels)]).tolist())
+        of_arcs = [tuple(first[kind] for kind in kinds) for kinds in self.arcs]
+        of_labels = [tuple(first[kind] + 1 + label for kind, label in labels) for labels in self.labelled]
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "members", (*of_arcs, *of_labels))
+
+    @property
+    def channels(self) -> int:
+        """How many there are."""
+        return self.first[-1] + len(self.members)
+
+    @property
+    def joined(self) -> Indices:
+        """The same as `members` as an array, `(parts, most)`, -1 where there are fewer."""
+        width = max(map(len, self.members), default=0)
+        rows = [[*row, *[-1] * (width - len(row))] for row in self.members]
+        return np.array(rows, np.int64).reshape(len(rows), width)
+
+    def channel_in(self, kind: int) -> Indices:
+        """For each part across kinds, the channel of one kind that it joins, counted from the first of that kind; -1
+        where it joins none of it."""
+        inside = (self.joined >= self.first[kind]) & (self.joined < self.first[kind + 1])
+        return np.where(inside, self.joined - self.first[kind], -1).max(1, initial=-1)
+
+    def split(self, parts: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The parts of each kind, and those across."""
+        pieces = [parts[..., low:high] for low, high in zip(self.first, self.first[1:], strict=False)]
+        return pieces, parts[..., self.first[-1] :]
+
+    def existing(self, mask: Tensor) -> Tensor:
+        """The parts that can take part: whatever is across needs all the arcs that it joins."""
+        kinds, across = self.split(mask)
+        own = torch.cat([graph_parts(kind) for kind in kinds], -1) if len(kinds) > 1 else graph_parts(kinds[0])
+        if not self.members:
+            return own
+        return torch.cat((own, across & self.follows(own)), -1)
+
+    def follows(self, own: Tensor) -> Tensor:
+        """For parts across kinds, whether all that they join is on, given the channels of all kinds."""
+        if not self.members:
+            return own[..., :0] != 0
+        on = own != 0
+        width = max(map(len, self.members))
+        each = [
+            [row[min(k, len(row) - 1)] for row in self.members] for k in range(width)
+        ]  # the last of a short row again
+        together = on[..., each[0]]
+        for channels in each[1:]:
+            together = together & on[..., channels]
+        return together & ~torch.eye(own.shape[-2], dtype=torch.bool, device=own.device).unsqueeze(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class JointNetwork:
+    """The factor graphs of some sentences.
+
+    Attributes:
+        network: The graphs, one for each sentence.
+        place: Where the variables of each sentence stand among its parts: `(sentence, part)` of every one.
+        number: Its number in the graph.
+    """
+
+    network: Network
+    place: tuple[Indices, Indices]
+    number: Indices
+
+    @classmethod
+    def of(cls, layout: JointLayout, exists: Flags) -> "JointNetwork":
+        """The graphs of sentences in which these parts exist, `(batch, n, n, channels)`."""
+        batch = len(exists)
+        sentence, part = np.nonzero(exists.reshape(batch, -1))
+        counts = np.bincount(sentence, minlength=batch)
+        number = np.arange(len(sentence)) - np.repeat(np.cumsum(counts) - counts, counts)
+        named = np.full((batch, exists[:1].size), -1, np.int32)
+        named[sentence, part] = number
+        rows = list(_rows(layout, named.reshape(exists.shape)))
+        network = Network(FactorTable.of(rows, max(1, batch)), (), int(counts.max(initial=0)))
+        return cls(network, (sentence, part), number)
+
+    @property
+    def exists(self) -> Flags:
+        """Which variables each graph has."""
+        return self.gather(np.ones(len(self.number), bool))
+
+    def gather(self, values: np.ndarray) -> np.ndarray:
+        """One value for each existing part, in order, as a row for each graph."""
+        found = np.zeros((self.network.table.graphs, self.network.parts), values.dtype)
+        found[self.place[0], self.number] = values
+        return found
+
+    def variables(self, parts: Reals) -> Reals:
+        """Values of parts, `(batch, parts)`, as variables of the graphs."""
+        return self.gather(parts[self.place].astype(np.float64))
+
+    def parts(self, variables: Reals, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Values of variables as parts, `(batch, parts)`, zero where none exists."""
+        found = np.zeros(
+            shape, dtype
+        )  # room for many, of which few exist: to make and to convert it takes most of the time
+        found[self.place] = variables[self.place[0], self.number]
+        return found
+
+
+def _rows(layout: JointLayout, named: NDArray[Any]) -> Iterator[Rows]:
+    n = named.shape[1]
+    off_diagonal = ~np.eye(n, dtype=bool)
+    for kind, (low, count) in enumerate(zip(layout.first, layout.labels, strict=False)):
+        arcs = named[..., low]
+        # Exactly one label for an arc that is on.
+        b, i, j = np.nonzero((arcs >= 0) & off_diagonal)
+        labels = named[b, i, j, low + 1 : low + 1 + count]
+        whole = np.concatenate((labels, arcs[b, i, j, None]), 1)
+        negated = np.zeros(whole.shape, bool)
+        negated[:, -1] = True
+        yield Rows(FactorKind.ONE, whole, b, negated=negated, defines=True)
+        # A predicate for each arc.
+        b, i = np.nonzero(arcs.diagonal(axis1=1, axis2=2) >= 0)
+        from_here = np.where(off_diagonal[i], arcs[b, i], -1)
+        some = (from_here >= 0).any(1)
+        whole = np.concatenate((from_here, arcs[b, i, i, None]), 1)
+        yield Rows(FactorKind.NEEDS, whole[some], b[some])
+        # A deterministic role for one argument.
+        known = np.array(layout.deterministic[kind], np.int64)
+        times = np.count_nonzero(named[..., low + 1 : low + 1 + count] >= 0, axis=2)
+        b, i, place = np.nonzero(times[..., known] > 1)
+        yield Rows(FactorKind.AT_MOST_ONE, named[b, i, :, low + 1 + known[place]], b)
+    if layout.members:
+        b, i, j, which = np.nonzero(named[..., layout.first[-1] :] >= 0)
+        members = layout.joined[which]
+        inputs = np.where(members >= 0, named[b[:, None], i[:, None], j[:, None], np.maximum(members, 0)], -1)
+        output = named[b, i, j, layout.first[-1] + which]
+        whole = np.concatenate((inputs, output[:, None]), 1)
+        yield Rows(FactorKind.ANY, whole, b, negated=np.ones(whole.shape, bool), defines=True)

@@ -1,0 +1,228 @@
+r"""Structures whose members one recursion finds, sums up and ranks: their operators, which are alike.
+
+Natively the recursion runs in C++. Elsewhere a module of plain torch does the same.
+"""
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+from torch._library.custom_ops import CustomOpDef
+
+from spigot._algorithms.kernels import Fault, flatten, raise_fault
+from spigot._runtime import native
+from spigot._runtime.checks import NoStructureError, hopeless_error, impossible_error
+from spigot._runtime.operators import batched, operator, through_host
+from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
+from spigot._runtime.sums import register_checked, register_sums
+from spigot._runtime.threads import kernel_threads
+
+
+@runtime_checkable
+class Reference(Protocol):
+    """The recursion in plain torch, over scores and a mask with one batch axis, in float64."""
+
+    def finite(self, scores: Tensor, exists: Tensor, /) -> Tensor:
+        """Scores with infinities replaced by numbers that no sum of the others outweighs."""
+        ...
+
+    def best(self, scores: Tensor, exists: Tensor, /) -> tuple[Tensor, Tensor]:
+        """The best members and their scores, `-inf` where there is none."""
+        ...
+
+    def log_partition(self, scores: Tensor, exists: Tensor, /) -> Tensor:
+        r"""$\log Z$; `-inf` where there is no member."""
+        ...
+
+    def sample(self, scores: Tensor, exists: Tensor, seeds: Tensor, /) -> Tensor:
+        """A member for each of the seeds `(batch, samples)`."""
+        ...
+
+    def k_best(self, scores: Tensor, exists: Tensor, k: int, /) -> tuple[Tensor, Tensor]:
+        """The k best members, best first, and their scores, `-inf` where there are fewer."""
+        ...
+
+
+class Recursion:
+    """The operators of one structure.
+
+    Attributes:
+        argmax: Of scores and a mask: the best member of each instance.
+        sample: Of those and seeds `(*batch, samples)`: a member for each of them, `(*batch, samples, ...)`.
+        k_best: Of those and k: the k best, `(*batch, k, ...)`, and which of them there are, `(*batch, k)`.
+
+    Args:
+        name: What its kernels and operators begin with.
+        reference: The same in plain torch.
+        event_ndim: How many axes parts have.
+        member: What errors call a member.
+        parts: What they call parts.
+    """
+
+    argmax: CustomOpDef
+    sample: CustomOpDef
+    k_best: CustomOpDef
+
+    def __init__(self, name: str, reference: Reference, event_ndim: int, *, member: str, parts: str) -> None:
+        self._name, self._reference, self._axes = name, reference, event_ndim
+        self._member, self._parts = member, parts
+        self._register_best()
+        self._register_sums()
+        self._register_sample()
+
+    def log_partition(self, scores: Tensor, mask: Tensor) -> Tensor:
+        r"""$\log Z$ of each instance."""
+        if native.available:
+            return self._sums(scores, mask, torch.is_grad_enabled() and scores.requires_grad)[0]
+        return self._plain_log_partition(self._checked(scores, mask), mask)
+
+    def marginals(self, scores: Tensor, mask: Tensor) -> Tensor:
+        r"""$\nabla \log Z$ of each instance, within $[0, 1]$."""
+        if native.available:
+            return self._sums(scores, mask, True)[1]
+        safe = self._checked(scores, mask)
+        if scores.numel() == 0:
+            return safe
+        mu = torch.func.grad(lambda s: self._plain_log_partition(s, mask).sum())(safe).clamp(0, 1)
+        some = self._plain_log_partition(safe.detach(), mask) > -torch.inf  # without weight nothing is expected
+        return torch.where(some[(..., *[None] * self._axes)], mu, 0)
+
+    def _register_best(self) -> None:
+        axes, reference = self._axes, self._reference
+
+        @operator(f"spigot::{self._name}_argmax")
+        @through_host
+        def argmax(scores: Tensor, mask: Tensor) -> Tensor:
+            if scores.numel() == 0:
+                return torch.zeros_like(scores)
+            flat, exists = flatten(scores, axes), flatten(mask, axes)
+            if native.serves(scores):
+                z = torch.empty_like(flat)
+                self._call("argmax", scores, flat, exists, z)
+                return z.reshape(scores.shape)
+            refuse_nan(flat, exists, axes)
+            z, value = reference.best(reference.finite(flat, exists), exists)
+            self._refuse_impossible(value, scores)
+            return z.to(scores.dtype).reshape(scores.shape)
+
+        @operator(f"spigot::{self._name}_k_best")
+        @through_host
+        def k_best(scores: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor]:
+            batch, parts = self._divided(scores)
+            flat, exists = flatten(scores, axes), flatten(mask, axes)
+            z = flat.new_zeros(len(flat), k, *parts)
+            count = torch.ones(len(flat), dtype=torch.int64, device=scores.device)
+            if flat.numel() == 0 or k == 0:
+                pass
+            elif native.serves(scores):
+                self._call("k_best", scores, flat, exists, z, count)
+            else:
+                refuse_nan(flat, exists, axes)
+                found, values = reference.k_best(reference.finite(flat, exists), exists, k)
+                self._refuse_impossible(values[:, 0], scores)
+                z, count = found.to(scores.dtype), values.isfinite().sum(1)
+            there = torch.arange(k, device=scores.device) < count.unsqueeze(-1)
+            return z.reshape(*batch, k, *parts), there.reshape(*batch, k)
+
+        @k_best.register_fake
+        def _(scores: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor]:
+            batch, parts = self._divided(scores)
+            return scores.new_empty(*batch, k, *parts), scores.new_empty(*batch, k, dtype=torch.bool)
+
+        argmax.register_fake(lambda scores, mask: torch.empty_like(scores, memory_format=torch.contiguous_format))
+        batched(argmax)
+        batched(k_best)
+        self.argmax, self.k_best = argmax, k_best
+
+    def _register_sums(self) -> None:
+        axes = self._axes
+
+        @operator(f"spigot::{self._name}_checked")
+        def checked(scores: Tensor, mask: Tensor) -> Tensor:
+            """The scores with zeros outside, after a look at whether a member exists and none inside is NaN or +inf."""
+            refuse_nan(scores, mask, axes)
+            refuse_infinite(scores.isposinf() & mask, axes, "scores")
+            if scores.numel():
+                self._refuse_impossible(self._plain_log_partition(torch.zeros_like(scores), mask).flatten(), scores)
+            return summable(scores, mask, axes).masked_fill(~mask, 0)
+
+        @operator(f"spigot::{self._name}_sums")
+        @through_host
+        def sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
+            flat = flatten(summable(scores, mask, axes), axes)
+            log_partition = flat.new_zeros(len(flat))
+            mu = torch.zeros_like(flat) if marginals else flat.new_empty(0)
+            if flat.numel():
+                self._call("sums", scores, flat, flatten(mask, axes), log_partition, mu if marginals else None)
+            return log_partition.reshape(self._divided(scores)[0]), mu.reshape(scores.shape) if marginals else mu
+
+        @operator(f"spigot::{self._name}_hessian")
+        @through_host
+        def hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
+            flat = flatten(summable(scores, mask, axes), axes)
+            result = torch.zeros_like(flat)
+            if flat.numel():
+                self._call("hessian", scores, flat, flatten(mask, axes), flatten(direction, axes), result)
+            return result.reshape(scores.shape)
+
+        register_checked(checked)
+        register_sums(sums, hessian, axes)
+        self._checked, self._sums = checked, sums
+
+    def _register_sample(self) -> None:
+        axes = self._axes
+
+        @operator(f"spigot::{self._name}_sample")
+        @through_host
+        def sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
+            samples, (batch, parts) = seeds.shape[-1], self._divided(scores)
+            flat, exists = flatten(summable(scores, mask, axes), axes), flatten(mask, axes)
+            z = flat.new_zeros(len(flat), samples, *parts)
+            if flat.numel() == 0 or samples == 0:
+                pass
+            elif native.serves(scores):
+                fault = self._kernel("sample")(flat, exists, flatten(seeds, 1), z, kernel_threads())
+                if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
+                    refuse_infinite(scores.isposinf() & mask, axes, "scores")
+                    raise hopeless_error(fault[1], tuple(batch), self._member)
+                self._raise(fault, scores)
+            else:
+                safe = self._checked(scores, mask).reshape(flat.shape).double()
+                refuse_hopeless(self._plain_log_partition(safe, exists).isneginf().reshape(batch), self._member)
+                z = self._reference.sample(safe, exists, flatten(seeds, 1)).to(scores.dtype)
+            return z.reshape(*batch, samples, *parts)
+
+        @sample.register_fake
+        def _(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
+            batch, parts = self._divided(scores)
+            return scores.new_empty(*batch, seeds.shape[-1], *parts)
+
+        batched(sample)
+        self.sample = sample
+
+    def _divided(self, scores: Tensor) -> tuple[torch.Size, torch.Size]:
+        """The batch axes, and those of parts."""
+        place = scores.ndim - self._axes
+        return scores.shape[:place], scores.shape[place:]
+
+    def _plain_log_partition(self, scores: Tensor, mask: Tensor) -> Tensor:
+        value = self._reference.log_partition(flatten(scores, self._axes).double(), flatten(mask, self._axes))
+        return value.to(scores.dtype).reshape(self._divided(scores)[0])
+
+    def _kernel(self, verb: str) -> Any:
+        return getattr(native.kernels, f"{self._name}_{verb}")
+
+    def _call(self, verb: str, scores: Tensor, *tensors: Tensor | None) -> None:
+        self._raise(self._kernel(verb)(*tensors, kernel_threads()), scores)
+
+    def _raise(self, fault: Fault | None, scores: Tensor) -> None:
+        if fault is not None and fault[0] == native.kernels.FAULT_IMPOSSIBLE:
+            raise self._impossible(fault[1], scores)
+        raise_fault(fault, scores, self._axes, "scores")
+
+    def _refuse_impossible(self, values: Tensor, scores: Tensor) -> None:
+        if values.isneginf().any():
+            raise self._impossible(int(values.isneginf().nonzero()[0]), scores)
+
+    def _impossible(self, instance: int, scores: Tensor) -> NoStructureError:
+        return impossible_error(instance, tuple(self._divided(scores)[0]), self._member, self._parts)

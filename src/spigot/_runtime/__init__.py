@@ -1,0 +1,1 @@
+"""The machinery of the layer: operators, kernels and threads, half precision, checks."""

@@ -1,5 +1,0 @@
-"""Formats: files of sentences, read and written byte for byte."""
-
-from spigot.data.formats.formats import FORMATS, Format, FormatError, guess, read, write, write_several
-
-__all__ = ["FORMATS", "Format", "FormatError", "guess", "read", "write", "write_several"]

@@ -1,0 +1,36 @@
+"""NLP systems of stages and wires, on the layer of `spigot`.
+
+Nothing is loaded before it is asked for: `spigot --help` does not wait for torch.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
+    from spigot_nlp import config, data, evaluation, models, nn, training
+    from spigot_nlp.documents import load
+    from spigot_nlp.report.portraits import portrait
+else:  # a type checker that saw this would take any name for a public one
+
+    def __getattr__(name: str) -> object:
+        """Load a public name or a module of the package when it is first asked for."""
+        if name in _OFFERED:
+            from spigot_nlp.garbage import uncollected
+
+            with uncollected():
+                value = getattr(import_module(_OFFERED[name]), name)
+            globals()[name] = value  # the next time it is found without asking here
+            return value
+        if name.startswith("_") or find_spec(f"spigot_nlp.{name}") is None:  # tools ask any module for such names
+            raise AttributeError(f"module 'spigot_nlp' has no attribute {name!r}")
+        return import_module(f"spigot_nlp.{name}")
+
+    def __dir__() -> list[str]:
+        modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+        return sorted({*globals(), *_OFFERED, *modules})
+
+
+_OFFERED = {"load": "spigot_nlp.documents", "portrait": "spigot_nlp.report.portraits"}
+"""Functions of the package itself, by the module that has them."""

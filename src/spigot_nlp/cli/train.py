@@ -1,0 +1,224 @@
+"""`spigot train`: from a configuration to a run folder."""
+
+import json
+import os
+import shlex
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import cyclopts
+
+from spigot._runtime.threads import use_threads
+from spigot_nlp.cli.console import (
+    AsJson,
+    Device,
+    Precision,
+    is_first_process,
+    percent,
+    print_json,
+    print_table,
+    say,
+    show_table,
+    torch_device,
+)
+from spigot_nlp.cli.diagnose import NAMES, changes_in
+from spigot_nlp.cli.memory import keep_freed_memory
+from spigot_nlp.cli.options import options_of, plugin_options
+
+if TYPE_CHECKING:
+    from spigot_nlp.config import Config
+    from spigot_nlp.training.loop import Step
+
+
+def train(
+    config: Path | None = None,
+    /,
+    *settings: Annotated[str, cyclopts.Parameter(allow_leading_hyphen=True)],
+    out: Path | None = None,
+    resume: Path | None = None,
+    tests: bool = True,
+    threads: int | None = None,
+    device: Device = "cpu",
+    precision: Precision | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train the experiment of a configuration file, or go on with one that was interrupted.
+
+    Any setting of the file can be changed by its dotted name: --estimator.eta 0.5, --system ste,
+    --data.graphs.limit 500, --data.trees.train '["a.conllu", "b.conllu"]'. Interrupting with Ctrl-C loses nothing but
+    the current step. Several processes share the work under torchrun: torchrun --nproc-per-node 2 -m spigot_nlp train
+    ...
+
+    Parameters
+    ----------
+    config
+        A TOML file, or the name of a configuration that comes with spigot, such as synthetic; a wrong name lists them.
+    settings
+        Settings to change: --name value, or --name=value, with the value in TOML or as plain text.
+    out
+        The run folder to make; by default runs/NAME-SYSTEM-SEED.
+    resume
+        The folder of an interrupted run to go on with, in place of CONFIG. Use as many threads as before: the result is
+        then the same, bit for bit, as without the interruption. It goes on in the precision it was begun in, unless
+        another is given.
+    tests
+        Whether the test sets are read, and scored in the end. With --no-tests they are not looked at, and spigot
+        evaluate RUN --tests scores them later.
+    threads
+        How many threads torch may use; by default one for each core, but no more than four, as the tensors are small.
+    as_json
+        Print the scores as JSON instead of tables.
+    """
+    from spigot_nlp.cli.watch import watched
+    from spigot_nlp.training import run
+    from spigot_nlp.training.checkpoint import SCORES
+    from spigot_nlp.training.loop import phases
+    from spigot_nlp.training.requirements import overridden, remarks
+
+    keep_freed_memory()
+    if resume is not None:
+        if config is not None or settings or out is not None:
+            given = config or (settings[0] if settings else "--out")
+            raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
+        folder, chosen, before, asked = resume, _resumed(resume, tests), run.precision_of(resume), False
+        if precision not in (None, before) and is_first_process():
+            say(f"{resume} was trained in {before} so far, and goes on in {precision}")
+        used = precision or before
+        steps = run.resume(resume, torch_device(device), precision=used)
+    else:
+        chosen, asked = _chosen(config, settings, tests)
+        folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
+        _check_folder(folder)
+        if out is None and is_first_process():
+            say(f"The run goes to {folder}")
+        used = precision or "float32"
+        steps = run.train(chosen, folder, torch_device(device), precision=used)
+    if is_first_process():
+        for remark in (*remarks(chosen), *filter(None, [overridden(chosen) if asked else ""])):
+            say(remark)
+    with use_threads(threads):
+        watched(_resumable(steps, folder, device, used), phases(chosen))
+    if is_first_process():
+        scores = json.loads((folder / SCORES).read_text(encoding="utf-8"))
+        if as_json:
+            print_json({"run": folder, "scores": scores})
+        else:
+            print_run(scores, chosen, changes_in(folder))
+        say(f"The run is in {folder}")
+
+
+def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> tuple["Config", bool]:
+    """The experiment, and whether a preset was asked for."""
+    from spigot_nlp.cli.overrides import parse_overrides
+    from spigot_nlp.config import find_config, load_config
+
+    if config is None:
+        raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
+    overrides = parse_overrides(settings, options_of(train))
+    chosen = load_config(config, overrides if tests else {**overrides, "training.tests": False})
+    asked = "preset" in overrides or "preset" in tomllib.loads(find_config(config).read_text(encoding="utf-8"))
+    return (chosen if chosen.name else chosen.model_copy(update={"name": config.stem})), asked
+
+
+def _resumed(run: Path, tests: bool) -> "Config":
+    from spigot_nlp.training.checkpoint import CONFIG, read_config
+
+    if not (run / CONFIG).exists():
+        raise FileNotFoundError(
+            f"{run} has no {CONFIG}: there is no run to resume. Start it again with its configuration."
+        )
+    config = read_config(run)
+    if config.training.tests and not tests:
+        raise ValueError(f"{run} was begun without --no-tests, and goes on as it was; leave out --no-tests.")
+    return config
+
+
+def _check_folder(folder: Path) -> None:
+    """Complain now if the run cannot be kept, not after the corpus is read."""
+    from spigot_nlp.training.checkpoint import CONFIG
+
+    if (folder / CONFIG).exists():
+        raise FileExistsError(
+            f"{folder} holds a run already; go on with it by --resume {folder}, remove it, or choose another --out."
+        )
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        raise NotADirectoryError(f"{place} is a file; choose another --out for the run.")
+    if not os.access(place, os.W_OK):
+        raise PermissionError(f"no permission to write in {place}; choose another --out for the run.")
+
+
+def _resumable(steps: "Iterator[Step]", folder: Path, device: str, precision: str) -> "Iterator[Step]":
+    """Pass the steps on; an interruption says how to go on."""
+    from spigot_nlp.training.checkpoint import CONFIG
+    from spigot_nlp.training.run import precision_of
+
+    try:
+        yield from steps
+    except KeyboardInterrupt:
+        if (folder / CONFIG).exists():
+            where = "" if device == "cpu" else f" --device {device}"
+            saved = precision == precision_of(folder)  # not if nothing was since it has been changed
+            how = "" if saved else f" --precision {precision}"
+            again = f"spigot train --resume {shlex.quote(str(folder))}{where}{how}{plugin_options()}"
+            raise KeyboardInterrupt(f"interrupted; go on with: {again}") from None
+        raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
+
+
+def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float] = ()) -> None:
+    """Print what `scores.json` holds, a row for each set of sentences.
+
+    Args:
+        scores: What it holds.
+        config: The experiment.
+        changes: How much of latent structures changed from epoch to epoch.
+
+    Example:
+        >>> from spigot_nlp.config import make_config
+        >>> trees = {"sentences": 2, "uas": 0.9, "uas_without_punctuation": 0.95, "exact": 0.5}
+        >>> print_run({"dev": trees}, make_config({"stages": {"syntax": {"annotation": "trees"}}}))
+        Trees, per cent
+        <BLANKLINE>
+                sentences     UAS   no punctuation   exact
+         ──────────────────────────────────────────────────
+          dev           2   90.00            95.00   50.00
+        <BLANKLINE>
+    """
+    from spigot_nlp.training.judges import judges
+    from spigot_nlp.training.results import STRUCTURE
+
+    known = {judge.ending: judge for judge in judges(config)}
+    parts: dict[str, dict[str, Any]] = {}
+    for name, part in scores.items():
+        ending = max((e for e in (*known, STRUCTURE) if name.endswith(e)), key=len, default="")
+        parts.setdefault(ending, {})[name.removesuffix(ending)] = part
+    for ending, sets in parts.items():
+        if ending == STRUCTURE:
+            continue
+        judge = known[ending]
+        table = judge.annotation.summary(sets)
+        usual = not ending or (ending == f" {judge.annotation.nouns}" and not config.stages[judge.stage].field)
+        name = judge.called or ("" if usual else judge.stage)
+        show_table(replace(table, title=f"{name}: {table.title}") if name else table)
+    if STRUCTURE in parts:
+        _print_structures(parts[STRUCTURE], changes)
+
+
+def _print_structures(structures: dict[str, Any], changes: Sequence[float]) -> None:
+    """A few words about latent structures; `spigot diagnose` has more."""
+    others = [name for name in NAMES if any(name in part["answer"]["agreement"] for part in structures.values())]
+    rows = []
+    for name, part in structures.items():
+        profile = part["answer"]
+        known = (profile["agreement"].get(other) for other in others)
+        agreement = ("" if share is None else percent(share) for share in known)
+        rows.append([name, *agreement, percent(profile["predictable"]), percent(profile["distinct"])])
+    columns = ["", *(NAMES[name] for name in others), "predictable", "distinct"]
+    print_table("Latent structures: agreement, and what they look like, per cent", columns, rows)
+    if changes:
+        print(f"Changed from epoch to epoch in training, per cent: {', '.join(map(percent, changes))}")

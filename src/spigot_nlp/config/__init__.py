@@ -1,0 +1,42 @@
+"""What an experiment is: values with ranges, read from one TOML file. Nothing is built here.
+
+A configuration is put together from, in rising order of precedence, the defaults, what the preset (`paper` or
+`release`) says about the task and the system, the file, and overrides by dotted name.
+"""
+
+from spigot_nlp.config.experiment import Config, SharedEncoder, Training, stage_class
+from spigot_nlp.config.known import settings
+from spigot_nlp.config.load import as_options, check_useful, load_config, make_config, resolved_config
+from spigot_nlp.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
+from spigot_nlp.config.shipped import find_config, shipped_configs
+from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot_nlp.values import Count, Optimiser, Positive, Rate, Values
+
+__all__ = [
+    "DATA_VARIABLE",
+    "PRESETS",
+    "PRESET_SYSTEMS",
+    "UNWIRED",
+    "Config",
+    "Count",
+    "Data",
+    "Files",
+    "ListOps",
+    "Optimiser",
+    "Positive",
+    "Rate",
+    "SharedEncoder",
+    "Synthetic",
+    "Training",
+    "Values",
+    "as_options",
+    "check_useful",
+    "find_config",
+    "load_config",
+    "make_config",
+    "resolved_config",
+    "settings",
+    "shipped_configs",
+    "stage_class",
+    "systems",
+]

@@ -1,0 +1,97 @@
+"""Scores of trees, graphs, tags and classes, how sure one can be of them, and what differs between two systems."""
+
+from spigot_nlp.evaluation.analysis import Analysis, Group, Paired, analyse
+from spigot_nlp.evaluation.breakdowns import Breakdown, Row
+from spigot_nlp.evaluation.changes import Cell, GraphChanges, LabelChanges, RoleChanges
+from spigot_nlp.evaluation.counts import Counts, Measure, Score
+from spigot_nlp.evaluation.examples import Answer, Example
+from spigot_nlp.evaluation.heads import HeadChanges, Kind
+from spigot_nlp.evaluation.holm import holm
+from spigot_nlp.evaluation.induced import Induced, Profile, changed, describe
+from spigot_nlp.evaluation.joined import add_trees
+from spigot_nlp.evaluation.labels import ClassScores, LabelScores, score_labels
+from spigot_nlp.evaluation.metrics import (
+    PUNCTUATION_TAGS,
+    GraphScores,
+    TagScores,
+    TreeScores,
+    accuracy,
+    graph_counts,
+    is_punctuation,
+    label_counts,
+    score_graphs,
+    score_tags,
+    score_trees,
+    tree_counts,
+    word_counts,
+)
+from spigot_nlp.evaluation.raw import RawScores, score_raw
+from spigot_nlp.evaluation.relation_changes import Outcome, RelationChanges, Renamed
+from spigot_nlp.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
+from spigot_nlp.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
+from spigot_nlp.evaluation.significance import Comparison, Interval, bootstrap, interval
+from spigot_nlp.evaluation.trivial import flat, left_branching, random_trees, right_branching
+
+__all__ = [
+    "PUNCTUATION_TAGS",
+    "Analysis",
+    "Answer",
+    "Breakdown",
+    "Cell",
+    "ClassScores",
+    "Comparison",
+    "Counts",
+    "Drawn",
+    "Example",
+    "GraphChanges",
+    "GraphScores",
+    "Group",
+    "HeadChanges",
+    "Induced",
+    "Interval",
+    "Kind",
+    "LabelChanges",
+    "LabelScores",
+    "LabelledTreeScores",
+    "Measure",
+    "Outcome",
+    "Paired",
+    "Profile",
+    "RawScores",
+    "RelationChanges",
+    "Renamed",
+    "RoleChanges",
+    "Row",
+    "Score",
+    "SeedComparison",
+    "SeedInterval",
+    "TagScores",
+    "TreeScores",
+    "accuracy",
+    "add_trees",
+    "analyse",
+    "bootstrap",
+    "changed",
+    "describe",
+    "draw_scores",
+    "flat",
+    "graph_counts",
+    "holm",
+    "interval",
+    "is_punctuation",
+    "label_counts",
+    "left_branching",
+    "random_trees",
+    "relation_counts",
+    "right_branching",
+    "score_graphs",
+    "score_labelled_trees",
+    "score_labels",
+    "score_raw",
+    "score_tags",
+    "score_trees",
+    "seed_bootstrap",
+    "seed_interval",
+    "tree_counts",
+    "word_counts",
+]

@@ -1,0 +1,257 @@
+"""What an estimator does to the structure inside a system: the step, the projection, and what goes on to the scores."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass
+
+import torch
+from torch import Tensor
+
+from spigot.interface import AbstractEstimator
+from spigot.interface.records import Explanation
+from spigot_nlp.batches import collate
+from spigot_nlp.data.sentence import Arc, Sentence
+from spigot_nlp.data.tagging.agreement import with_tags
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.wire import Passed, Wire
+from spigot_nlp.stages.stage import AbstractStage
+
+
+@dataclass(frozen=True)
+class PartAccount:
+    r"""What an estimator did to one part of a structure.
+
+    Attributes:
+        part: The part. An arc of a tree from its head to its modifier has no role; nor has an arc of a graph beside its
+            labelled arcs; a predicate is written as an arc to itself.
+        z: Its value in the structure that went forward.
+        grad: The gradient $\nabla_z L$ that came back to it, clipped if the estimator clips.
+        stepped: Its value after the step, $z - \eta \nabla_z L$ (Eq. 4a); z where the estimator takes no step.
+        projected: Its value after the projection (Eq. 4b), or in what the estimator moves towards; z where there is
+            none.
+        gradient: What went on to its score.
+
+    Example:
+        >>> PartAccount(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25).gradient
+        0.25
+    """
+
+    part: Arc
+    z: float
+    grad: float
+    stepped: float
+    projected: float
+    gradient: float
+
+
+@dataclass(frozen=True)
+class Pushes:
+    """How much of what went on to the scores pushes whom, and where: sums of absolute gradients.
+
+    A negative gradient pushes up: a step against it raises the score.
+
+    Attributes:
+        absent_up: Parts that are not in the structure, towards being chosen.
+        absent_down: Those, further away from it.
+        present_up: Parts that are in the structure, to stay there.
+        present_down: Those, towards being dropped.
+        absent: How many parts are not there.
+        present: How many are.
+
+    Example:
+        >>> pushed = Pushes.of(z=torch.tensor([1.0, 0.0, 0.0]), gradient=torch.tensor([0.5, -0.75, 0.25]))
+        >>> pushed.absent_up, pushed.shares()["absent_up"], pushed.present
+        (0.75, 0.5, 1)
+    """
+
+    absent_up: float = 0.0
+    absent_down: float = 0.0
+    present_up: float = 0.0
+    present_down: float = 0.0
+    absent: int = 0
+    present: int = 0
+
+    @classmethod
+    def of(cls, z: Tensor, gradient: Tensor, mask: Tensor | None = None) -> "Pushes":
+        """Those of one structure, or of several together.
+
+        Args:
+            z: What went forward.
+            gradient: What came back to the scores.
+            mask: Parts that exist; all if omitted.
+        """
+        there = z > 0
+        exists = torch.ones_like(there) if mask is None else mask
+        up, down = (-gradient).clamp(min=0).double(), gradient.clamp(min=0).double()
+        sums = [float(side[there == chosen].sum()) for chosen in (False, True) for side in (up, down)]
+        return cls(*sums, absent=int((exists & ~there).sum()), present=int((exists & there).sum()))
+
+    def __add__(self, other: "Pushes") -> "Pushes":
+        return Pushes(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def total(self) -> float:
+        """All that was sent."""
+        return self.absent_up + self.absent_down + self.present_up + self.present_down
+
+    def shares(self) -> dict[str, float]:
+        """The four sums, each as a share of them all; zeros if nothing came back."""
+        sums = {name: getattr(self, name) for name in ("absent_up", "absent_down", "present_up", "present_down")}
+        return {name: value / self.total if self.total else 0.0 for name, value in sums.items()}
+
+
+@dataclass(frozen=True)
+class Account:
+    """What an estimator did to the intermediate structure of an annotated sentence.
+
+    Attributes:
+        sentence: The sentence, with the annotation the loss compares with.
+        loss: The end task's loss, weighted as in training.
+        estimator: The estimator and its settings.
+        parts: The parts that are in the structure or that a gradient or the projection touched, those with the largest
+            gradient first.
+        pushes: How much of the gradient of all parts pushes whom, and where.
+
+    Example:
+        >>> Account(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0, max_norm=None)", ()).loss
+        0.5
+    """
+
+    sentence: Sentence
+    loss: float
+    estimator: str
+    parts: tuple[PartAccount, ...]
+    pushes: Pushes = Pushes()
+
+
+def account(
+    parser: Parser,
+    sentence: Sentence,
+    estimator: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
+    *,
+    task: str = "",
+    top: int = 40,
+) -> dict[str, Account]:
+    """What estimators do to the structures that pass the wires of a system, on a training sentence.
+
+    The loss and its gradient are those of a training step, but that no words and units are dropped, and that pruning
+    does not spare gold arcs.
+
+    Args:
+        parser: The system.
+        sentence: A sentence with what the stage learns from. Its tags and lemmas are taken as they are; one without
+            gets those of the system's tagger.
+        estimator: The estimator to watch on every wire, or those to watch on some of them, by name; the system's own
+            if omitted.
+        task: The stage whose loss comes back; the last one if omitted.
+        top: How many parts to list.
+
+    Returns:
+        An account for each wire that the loss comes back through, by the name of the wire.
+
+    Raises:
+        ValueError: The system has no such wire, or the sentence not the annotation.
+
+    Example:
+        >>> from spigot_nlp.config import make_config
+        >>> from spigot_nlp.data.sentence import Graph
+        >>> from spigot_nlp.models.build import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
+        >>> told = account(fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}), rain)
+        >>> list(told), told["syntax -> semantics"].estimator
+        (['syntax -> semantics'], "Spigot(eta=1.0, polytope=None, max_norm=None, clip_per='instance', centred='no')")
+        >>> all(abs(part.z - part.projected - part.gradient) < 1e-5 for part in told["syntax -> semantics"].parts)
+        True
+    """
+    model, task = parser.model, task or parser.config.end
+    stage = model.stages[task]
+    if not any(model.stages[wire.source].learns for wire in model.wires[task]):
+        raise ValueError(f"{task} reads no structure that is learned, so there is no gradient to show.")
+    if stage.annotation.value(sentence) is None:
+        raise ValueError(f"{task} learns from a {stage.annotation.noun}, and the sentence has none.")
+    if sentence.tags is None or sentence.lemmas is None:
+        sentence = with_tags(sentence, parser.read([sentence])[0])
+    encoded = parser.encoded(sentence, model.annotations)
+    if task not in encoded.gold:
+        given, known = stage.annotation.value(sentence), stage.annotation.known()
+        raise ValueError(f"The {stage.annotation.noun} of the sentence is {given}, which training has not seen{known}.")
+    watched: dict[Wire, Passed] = {}
+    with torch.enable_grad():
+        batch = collate([encoded], model.annotations).to(model.device)
+        loss = model.loss(batch, task, watched=watched, instead=estimator).sum() * _weight(parser, task)
+        loss.backward()
+    model.zero_grad()
+    told = {}
+    for wire, (scores, mask, z) in watched.items():
+        grad = torch.zeros_like(z) if z.grad is None else z.grad
+        source = model.stages[wire.source]
+        used = wire.watched_with(estimator)
+        explained = model.estimator_on(wire, used).explain(source.structure, scores.detach(), grad, mask)
+        pushed = Pushes.of(explained.z, explained.gradient, mask)
+        told[wire.name] = Account(
+            sentence, float(loss.detach()), repr(used), _listed(_columns(explained), source, top), pushed
+        )
+    return told
+
+
+def pushes(
+    parser: Parser,
+    sentences: Iterable[Sentence],
+    estimator: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
+    *,
+    task: str = "",
+) -> dict[str, Pushes]:
+    """Whom an estimator pushes, and where, over some training sentences.
+
+    On structures whose parts may be absent, such as graphs, an estimator may push all that is absent up, whatever the
+    sentence says; this tells.
+
+    Args:
+        parser: The system.
+        sentences: Sentences with what the stage learns from.
+        estimator: As for `account`.
+        task: As for `account`.
+
+    Returns:
+        The sums over the sentences, for each wire by its name.
+
+    Example:
+        >>> from spigot_nlp.config import make_config
+        >>> from spigot_nlp.data.sentence import Graph
+        >>> from spigot_nlp.models.build import fresh
+        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
+        >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
+        >>> told = pushes(parser, [rain, rain])["syntax -> semantics"]
+        >>> told.present, told.absent_down                     # SPIGOT never pushes down what is absent
+        (4, 0.0)
+    """
+    found: dict[str, Pushes] = {}
+    for sentence in sentences:
+        for name, told in account(parser, sentence, estimator, task=task, top=1).items():
+            found[name] = found.get(name, Pushes()) + told.pushes
+    return found
+
+
+def _columns(told: Explanation) -> Tensor:
+    """What happened to each part of the only structure there is, in the order of the fields of an account."""
+    stepped, projected = (told.z if value is None else value for value in (told.stepped, told.projected))
+    return torch.stack((told.z, told.grad, stepped, projected, told.gradient), -1)[0].detach()
+
+
+def _weight(parser: Parser, task: str) -> float:
+    """The weight of a stage's loss where several are trained together."""
+    config = parser.config
+    weight, together = config.training.end_weight, [name for name in config.trained if name in config.supervised]
+    if weight is None or len(together) < 2:
+        return 1.0
+    return weight if task == config.end else 1 - weight
+
+
+def _listed(values: Tensor, source: AbstractStage, top: int) -> tuple[PartAccount, ...]:
+    """The parts where z, grad or projected is not zero, largest gradient first, ties in order of position."""
+    touched = (values[..., [0, 1, 3]] != 0).any(-1).nonzero()
+    rows = values[touched.unbind(-1)]
+    order = rows[:, -1].abs().argsort(descending=True, stable=True)[:top]
+    return tuple(
+        PartAccount(source.part(place), *row)
+        for place, row in zip(touched[order].tolist(), rows[order].tolist(), strict=True)
+    )

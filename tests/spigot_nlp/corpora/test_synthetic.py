@@ -1,0 +1,348 @@
+"""The built-in corpus: valid trees and graphs, labels that need structure, and every construction it promises."""
+
+import hashlib
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spigot
+from spigot_nlp.corpora.synthetic import polarity, splits, synthetic
+from spigot_nlp.corpora.synthetic.lexicon import LEXICONS, SENTIMENTS
+from spigot_nlp.data.sentence import Sentence
+
+CORE = {"ARG1", "ARG2", "ARG3"}
+KNOWN = synthetic(1000, seed=1)
+OTHER = synthetic(1000, seed=1, domain="out")
+BOTH = pytest.mark.parametrize("corpus", [KNOWN, OTHER], ids=["in", "out"])
+
+
+def head(sentence: Sentence, word: int) -> int:
+    assert sentence.heads is not None
+    return sentence.heads[word - 1]
+
+
+def relation(sentence: Sentence, word: int) -> str:
+    assert sentence.relations is not None
+    return sentence.relations[word - 1]
+
+
+def lemma(sentence: Sentence, word: int) -> str:
+    assert sentence.lemmas is not None
+    return sentence.lemmas[word - 1]
+
+
+def children(sentence: Sentence, word: int, *relations: str) -> list[int]:
+    found = range(1, len(sentence) + 1)
+    return [child for child in found if head(sentence, child) == word and relation(sentence, child) in relations]
+
+
+def arguments(sentence: Sentence, word: int, role: str) -> list[int]:
+    assert sentence.graph is not None
+    return [arc.argument for arc in sentence.graph.arcs if arc.predicate == word and arc.role == role]
+
+
+def find(corpus: list[Sentence], relation_: str, lemmas: set[str]) -> list[tuple[Sentence, int, int]]:
+    """Words with this relation whose heads have one of these lemmas: sentence, head, word."""
+    return [
+        (sentence, head(sentence, word), word)
+        for sentence in corpus
+        for word in range(1, len(sentence) + 1)
+        if relation(sentence, word) == relation_
+        and head(sentence, word)
+        and lemma(sentence, head(sentence, word)) in lemmas
+    ]
+
+
+def lemmas_of(*classes: str) -> set[str]:
+    return {word.lemma for name in classes for word in LEXICONS["out"].verbs[name]}
+
+
+def depth(sentence: Sentence) -> int:
+    def above(word: int) -> int:
+        return 0 if word == 0 else 1 + above(head(sentence, word))
+
+    return max(above(word) for word in range(1, len(sentence) + 1))
+
+
+@BOTH
+def test_every_tree_is_projective_with_a_single_root(corpus: list[Sentence]) -> None:
+    lengths = torch.tensor([len(sentence) for sentence in corpus])
+    trees = spigot.ProjectiveTrees()
+    mask = trees.mask(lengths)
+    z = torch.zeros(mask.shape)
+    for number, sentence in enumerate(corpus):
+        z[number, list(sentence.heads or ()), range(1, len(sentence) + 1)] = 1
+    assert trees.contains(z, mask).all()
+
+
+@BOTH
+def test_every_graph_is_valid(corpus: list[Sentence]) -> None:
+    for sentence in corpus:
+        graph = sentence.graph
+        assert graph is not None
+        words = range(1, len(sentence) + 1)
+        assert all(arc.predicate in words and arc.argument in words for arc in graph.arcs)
+        assert all(arc.predicate != arc.argument for arc in graph.arcs)
+        assert len({(arc.predicate, arc.argument) for arc in graph.arcs}) == len(graph.arcs), sentence
+        core = Counter((arc.predicate, arc.role) for arc in graph.arcs if arc.role in CORE)
+        assert max(core.values(), default=1) == 1, sentence
+        assert 1 <= len(graph.tops) <= 2
+        assert all(top in words for top in graph.tops)
+        assert head(sentence, graph.tops[0]) == 0
+    assert sum(len(sentence.graph.tops) == 1 for sentence in corpus if sentence.graph) > 0.9 * len(corpus)
+
+
+@BOTH
+def test_graphs_share_arguments_leave_words_out_and_repeat_modifiers(corpus: list[Sentence]) -> None:
+    shared = outside = repeated = 0
+    for sentence in corpus:
+        assert sentence.graph is not None
+        arcs = sentence.graph.arcs
+        shared += max(Counter(arc.argument for arc in arcs if arc.role in CORE).values(), default=0) > 1
+        touched = {word for arc in arcs for word in arc[:2]} | set(sentence.graph.tops)
+        outside += len(touched) < len(sentence)
+        roles = Counter((arc.predicate, arc.role) for arc in arcs if arc.role not in CORE)
+        repeated += max(roles.values(), default=0) > 1
+    assert shared > 0.3 * len(corpus)
+    assert outside == len(corpus)
+    assert repeated > 0
+
+
+@BOTH
+def test_words_tags_and_lengths(corpus: list[Sentence]) -> None:
+    for sentence in corpus:
+        assert sentence.tags is not None
+        assert sentence.forms[-1] in ".?!"
+        assert sentence.forms[0][0].isupper() or not sentence.forms[0][0].isalpha()
+        assert len(sentence) <= 40
+        for form, following in zip(sentence.forms, sentence.forms[1:], strict=False):
+            assert not (form == "a" and following[0] in "aei"), sentence.forms
+            assert not (form == "," and following in ",.?!;")
+    tags = {tag for sentence in corpus for tag in sentence.tags or ()}
+    wanted = "DT NN NNS NNP PRP PRP$ JJ RB IN TO MD VB VBD VBG VBN VBP VBZ CC CD POS WDT WP RP EX , ."
+    assert tags >= set(wanted.split())
+    ids = [sentence.id for sentence in corpus]
+    assert len(set(ids)) == len(ids)
+
+
+def test_length_is_that_of_ordinary_text() -> None:
+    assert 12 < sum(map(len, KNOWN)) / len(KNOWN) < 16.5
+
+
+@BOTH
+def test_labels_are_balanced_and_follow_the_structure(corpus: list[Sentence]) -> None:
+    good = sum(sentence.label or 0 for sentence in corpus) / len(corpus)
+    assert 0.4 < good < 0.6
+    assert all(sentence.label == (polarity(sentence) > 0) for sentence in corpus)
+
+
+@BOTH
+def test_counting_good_and_bad_words_does_not_give_the_label(corpus: list[Sentence]) -> None:
+    right = 0.0
+    for sentence in corpus:
+        pairs = zip(sentence.lemmas or (), sentence.tags or (), strict=True)
+        count = sum(SENTIMENTS.get((word, tag[0]), 0) for word, tag in pairs)
+        right += 0.5 if count == 0 else (count > 0) == bool(sentence.label)
+    assert 0.55 < right / len(corpus) < 0.8
+
+
+def test_same_seed_same_sentences_and_size_only_adds() -> None:
+    assert synthetic(40, seed=9) == synthetic(80, seed=9)[:40]
+    assert synthetic(20, seed=9) != synthetic(20, seed=10)
+    assert synthetic(20, seed=9, domain="out") != synthetic(20, seed=9)
+    assert synthetic(0) == []
+
+
+def test_sentences_are_the_same_everywhere() -> None:
+    """On every machine and Python; a change of the grammar, and nothing else, changes this."""
+    written = "\n".join(
+        f"{sentence.forms} {sentence.heads} {sentence.graph}" for sentence in synthetic(50, domain="out")
+    )
+    assert hashlib.sha256(written.encode()).hexdigest()[:16] == "01ae9521440904c5"
+
+
+@given(st.integers(0, 2**63))
+def test_any_seed_gives_whole_sentences(seed: int) -> None:
+    for sentence in synthetic(2, seed=seed, domain="out"):
+        assert sentence.label in (0, 1)
+        assert sentence.heads is not None
+        assert sentence.heads.count(0) == 1
+
+
+def test_splits_are_disjoint_and_of_the_sizes_asked_for() -> None:
+    parts = splits(seed=2, train=600, dev=150, test=150, ood=150)
+    sets = [{sentence.forms for sentence in part} for part in (parts.train, parts.dev, parts.test, parts.ood)]
+    assert [len(part) for part in sets] == [600, 150, 150, 150]
+    assert len(set.union(*sets)) == 1050
+    assert {sentence.id.split("-")[0] for sentence in parts.ood} == {"out"}
+
+
+def test_out_of_domain_has_new_words_deeper_trees_and_other_frequencies() -> None:
+    known = {word for sentence in KNOWN for word in sentence.lemmas or ()}
+    new = [word for sentence in OTHER for word in sentence.lemmas or () if word not in known]
+    assert len(new) > 0.1 * sum(map(len, OTHER))
+    assert sum(map(depth, OTHER)) / len(OTHER) > 0.5 + sum(map(depth, KNOWN)) / len(KNOWN)
+
+    def share(corpus: list[Sentence], name: str) -> float:
+        return sum((sentence.relations or ()).count(name) for sentence in corpus) / len(corpus)
+
+    for name in ("acl:relcl", "conj", "nsubj:pass", "xcomp"):
+        assert share(OTHER, name) > 1.2 * share(KNOWN, name), name
+
+
+def test_new_words_have_no_sentiment_to_guess() -> None:
+    """Hardly any: a label out of domain must be decidable from what training showed."""
+    known = {word for sentence in KNOWN for word in sentence.lemmas or ()}
+    pairs = [pair for sentence in OTHER for pair in zip(sentence.lemmas or (), sentence.tags or (), strict=True)]
+    loud = [word for word, tag in pairs if (word, tag[0]) in SENTIMENTS]
+    assert sum(word not in known for word in loud) < 0.2 * len(loud)
+
+
+@BOTH
+def test_every_construction_occurs(corpus: list[Sentence]) -> None:
+    relations = Counter(name for sentence in corpus for name in sentence.relations or ())
+    wanted = """nsubj nsubj:pass obj iobj obl obl:agent nmod nmod:poss amod advmod det nummod compound compound:prt flat
+        case mark aux aux:pass cop cc conj punct xcomp ccomp csubj advcl acl acl:relcl appos parataxis expl dep root"""
+    assert set(wanted.split()) == set(relations)
+    roles = Counter(arc.role for sentence in corpus if sentence.graph for arc in sentence.graph.arcs)
+    expected = """ARG1 ARG2 ARG3 BV conj neg compound poss loc temp manner instr with part source author quant appos
+        concession reason condition"""
+    assert set(expected.split()) == set(roles)
+    assert {sentence.forms[-1] for sentence in corpus} == {".", "?", "!"}
+
+
+# What the arcs mean, construction by construction.
+
+
+@BOTH
+def test_subject_control_and_object_control_differ(corpus: list[Sentence]) -> None:
+    checked = 0
+    for sentence, verb, infinitive in find(
+        corpus, "xcomp", lemmas_of("object_to") - lemmas_of("raise_to", "to", "ing", "see")
+    ):
+        controlled = [word for word in children(sentence, verb, "obj") if word > verb]  # not one that is asked for
+        copula = children(sentence, infinitive, "cop")  # takes the subject of a noun
+        infinitive = copula[0] if copula and (sentence.tags or ())[infinitive - 1] != "JJ" else infinitive
+        subjects = arguments(sentence, infinitive, "ARG1") + arguments(sentence, infinitive, "ARG2")
+        if controlled and lemma(sentence, infinitive) not in lemmas_of("seem") and subjects:
+            assert controlled[0] in subjects, sentence.forms
+            checked += 1
+    assert checked > 10
+    checked = 0
+    for sentence, verb, infinitive in find(corpus, "xcomp", {"promise"}):
+        if any(word > verb for word in children(sentence, verb, "obj")):
+            agents = arguments(sentence, verb, "ARG1")
+            copula = children(sentence, infinitive, "cop")
+            infinitive = copula[0] if copula and (sentence.tags or ())[infinitive - 1] != "JJ" else infinitive
+            assert agents in (arguments(sentence, infinitive, "ARG1"), arguments(sentence, infinitive, "ARG2"))
+            checked += 1
+    assert checked > 3
+
+
+@BOTH
+def test_surface_subject_of_a_passive_is_its_second_argument(corpus: list[Sentence]) -> None:
+    found = [
+        (sentence, head(sentence, word), word)
+        for sentence in corpus
+        for word in range(1, len(sentence) + 1)
+        if relation(sentence, word) == "nsubj:pass" and (sentence.tags or ())[word - 1][0] != "W"
+    ]
+    assert len(found) > 50
+    for sentence, verb, subject in found:
+        assert arguments(sentence, verb, "ARG2") == [subject]
+        agents = children(sentence, verb, "obl:agent")
+        assert arguments(sentence, verb, "ARG1") == agents
+
+
+@BOTH
+def test_relative_clauses_give_their_noun_a_role_however_far_the_gap(corpus: list[Sentence]) -> None:
+    far = 0
+    for sentence in corpus:
+        for verb in range(1, len(sentence) + 1):
+            if relation(sentence, verb) == "acl:relcl":
+                noun = head(sentence, verb)
+                assert sentence.graph is not None
+                governors = [arc.predicate for arc in sentence.graph.arcs if arc.argument == noun]
+                inside = [word for word in governors if _below(sentence, word, verb)]
+                assert inside, sentence.forms
+                far += verb not in inside and any(relation(sentence, word) == "ccomp" for word in inside)
+    assert far > 10
+
+
+def _below(sentence: Sentence, word: int, top: int) -> bool:
+    while word not in (0, top):
+        word = head(sentence, word)
+    return word == top
+
+
+@BOTH
+def test_coordinated_verb_phrases_share_their_subject(corpus: list[Sentence]) -> None:
+    shared = [
+        (sentence, head(sentence, word), word)
+        for sentence in corpus
+        for word in range(1, len(sentence) + 1)
+        if relation(sentence, word) == "conj"
+        and (sentence.tags or ())[word - 1] in ("VBD", "VBZ", "VBP")
+        and not children(sentence, word, "nsubj", "nsubj:pass", "aux:pass", "xcomp")
+        and lemma(sentence, word) not in lemmas_of("seem")
+        and (sentence.tags or ())[head(sentence, word) - 1] in ("VBD", "VBZ", "VBP")
+        and lemma(sentence, head(sentence, word)) not in lemmas_of("seem")
+    ]
+    assert len(shared) > 10
+    for sentence, first, second in shared:
+        assert arguments(sentence, first, "ARG1") == arguments(sentence, second, "ARG1") != []
+
+
+# Labels of sentences put together by hand.
+
+
+def made(text: str) -> Sentence:
+    """A sentence from lemma/tag/head/relation."""
+    rows = [word.split("/") for word in text.split()]
+    lemmas, tags, heads, relations = zip(*rows, strict=True)
+    return Sentence(lemmas, lemmas, tags, tuple(map(int, heads)), relations)
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("film/NN/3/nsubj be/VBD/3/cop funny/JJ/0/root", 1),
+        ("film/NN/4/nsubj be/VBD/4/cop not/RB/4/advmod funny/JJ/0/root", -1),
+        # The subject's adjective lies outside the scope of the negation.
+        ("funny/JJ/2/amod film/NN/5/nsubj be/VBD/5/cop not/RB/5/advmod long/JJ/0/root", 1),
+        # What is said to be thought lies inside it.
+        ("he/PRP/4/nsubj do/VBD/4/aux not/RB/4/advmod think/VB/0/root it/PRP/7/nsubj be/VBD/7/cop dull/JJ/4/ccomp", 1),
+        ("he/PRP/2/nsubj deny/VBD/0/root it/PRP/5/nsubj be/VBD/5/cop dull/JJ/2/ccomp", 1),
+        ("she/PRP/2/nsubj fail/VBD/0/root to/TO/4/mark please/VB/2/xcomp him/PRP/4/obj", -1),
+        ("nobody/NN/2/nsubj admire/VBD/0/root it/PRP/2/obj", -1),
+        ("it/PRP/2/nsubj have/VBD/0/root no/DT/4/det charm/NN/2/obj", -1),
+        ("it/PRP/2/nsubj lack/VBD/0/root charm/NN/2/obj", -1),
+        ("it/PRP/3/nsubj be/VBD/3/cop dull/JJ/0/root but/CC/5/cc funny/JJ/3/conj", 1),
+        ("it/PRP/3/nsubj be/VBD/3/cop funny/JJ/0/root but/CC/5/cc dull/JJ/3/conj", -1),
+        (
+            "though/IN/4/mark it/PRP/4/nsubj be/VBD/4/cop funny/JJ/7/advcl he/PRP/7/nsubj be/VBD/7/cop rude/JJ/0/root",
+            -1,
+        ),
+        ("though/IN/4/mark it/PRP/4/nsubj be/VBD/4/cop funny/JJ/7/advcl he/PRP/7/nsubj be/VBD/7/cop tall/JJ/0/root", 1),
+        ("he/PRP/4/nsubj be/VBD/4/cop very/RB/4/advmod rude/JJ/0/root and/CC/6/cc kind/JJ/4/conj", -1),
+        ("he/PRP/4/nsubj be/VBD/4/cop slightly/RB/4/advmod rude/JJ/0/root and/CC/6/cc kind/JJ/4/conj", 1),
+        ("he/PRP/2/nsubj sleep/VBD/0/root", 0),
+    ],
+)
+def test_polarity(text: str, sign: int) -> None:
+    value = polarity(made(text))
+    assert (value > 0) - (value < 0) == sign
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(ValueError, match="size is -1; ask for 0"):
+        synthetic(-1)
+    with pytest.raises(ValueError, match="domain is 'web'; there are 'in' and 'out'"):
+        synthetic(1, domain="web")
+    with pytest.raises(ValueError, match="dev is -3"):
+        splits(dev=-3)
+    with pytest.raises(ValueError, match="lacks lemmas, tags or a tree"):
+        polarity(Sentence(("Rain",)))

@@ -1,0 +1,164 @@
+"""The command line: what it prints where, and how it fails."""
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+import spigot
+from spigot_nlp import cli
+from spigot_nlp.data import Sentence, write
+
+SMALL = ["clusters", "clusters", "--quick", "--seeds", "1", "--steps", "1"]
+
+
+def test_version_names_the_kernels(capsys):
+    assert cli.main(["--version"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"spigot {spigot.__version__}", spigot.native.status()]
+
+
+def test_help_lists_the_commands(capsys):
+    assert cli.main([]) == 0
+    out = capsys.readouterr().out
+    commands = ("demo", "train", "sweep", "clusters", "parse", "predict", "tag", "evaluate", "compare", "score")
+    commands += ("serve", "report", "analyse", "diagnose", "pushes", "draw")
+    assert all(command in out for command in commands)
+    assert cli.main(["demo", "--help"]) == 0
+    assert "--quick" in capsys.readouterr().out
+
+
+def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
+    out = tmp_path / "page.html"
+    threads = torch.get_num_threads()
+    assert cli.main([*SMALL, "--out", str(out)]) == 0
+    printed = capsys.readouterr()
+    assert "One of 5 clusters" in printed.out
+    assert "Trees" not in printed.out
+    assert re.search(r"StraightThrough +no clip +\d+\.\d ± \d+\.\d", printed.out)
+    assert printed.err == f"The report is in {out.resolve()}\n"
+    html = out.read_text(encoding="utf-8")
+    assert html.startswith("<!doctype html>")
+    assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg\")", html)  # the name of SVG, which nobody fetches
+    assert torch.get_num_threads() == threads
+
+
+def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
+    times = itertools.count()
+    monkeypatch.setattr("spigot_nlp.experiments.latent.methods.clock", lambda: float(next(times)))
+    assert cli.main([*SMALL, "--json", "--out", str(tmp_path / "a.html")]) == 0
+    first = capsys.readouterr().out
+    record = json.loads(first)
+    assert record["settings"]["seeds"] == 1
+    assert {row["contender"] for row in record["rows"]} >= {"StraightThrough", "Pipeline"}
+    assert cli.main([*SMALL, "--json", "--out", str(tmp_path / "b.html")]) == 0
+    assert capsys.readouterr().out == first
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nothing"], 2, "nothing"),
+        (["pars"], 2, 'Did you mean "parse"?'),
+        (
+            ["clusters", "--sedes", "3"],
+            2,
+            "there is no option --sedes; did you mean --seeds? See spigot clusters",
+        ),
+        (["clusters", "--seeds", "many"], 2, "See spigot clusters --help."),
+        (["parse", "RUN", "--thread", "1"], 2, "there is no option --thread; did you mean --threads? See spigot parse"),
+        (
+            ["predict", "RUN", "--thread=1"],
+            2,
+            "there is no option --thread; did you mean --threads? See spigot pre",
+        ),
+        (["score", "a.sdp", "--frobnicate"], 2, "there is no option --frobnicate. See spigot score --help."),
+        (["predict"], 2, "RUN is missing. See spigot predict --help."),
+        (["predict", "RUN", "a.sdp"], 2, "--out is missing. See spigot predict --help."),
+        (["draw", "a.sdp", "--out"], 2, "--out has no value. See spigot draw --help."),
+        (["draw", "no-such-file"], 1, "no-such-file: no such data file."),
+        (["train", "synthetic", "--thread", "1"], 1, "there is no option or setting --thread; did you mean --threads?"),
+        (["train", "synthetic", "--estimator.eta", "-1"], 1, "--estimator.eta -1: eta is -1.0; a step size must be "),
+        (["train", "sst", "--system", "attention"], 1, "sst.toml with --system attention: "),
+        (["demo", "--quik"], 1, "did you mean --quick?"),
+        (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
+        (["clusters", "treees"], 1, "there is no task 'treees'; there are clusters, "),
+        (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),
+        (["clusters", "--out", "no/such/folder/page.html"], 1, "the folder no/such/folder does not exist"),
+    ],
+)
+def test_failures_are_one_message(words, code, message, capsys):
+    assert cli.main(words) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("spigot: ")
+    assert message in printed.err
+    assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("encoding", "word"), [("ascii", "Naive"), ("latin-1", "Naïve"), ("ascii:replace", "Na?ve")])
+def test_what_cannot_be_shown_is_drawn_with_what_can(encoding, word, tmp_path):
+    file = tmp_path / "rain.conllu"
+    write([Sentence(("Naïve", "rain"), heads=(2, 0), relations=("amod", "root"))], file)
+    done = subprocess.run(
+        [sys.executable, "-m", "spigot_nlp", "draw", str(file)],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    lines = done.stdout.decode(encoding.partition(":")[0]).splitlines()
+    assert lines[0].split()[0] == word
+    assert encoding == "ascii:replace" or any("+-amod-+" in line for line in lines)
+
+
+def test_the_shell_is_taught_to_complete_commands_and_options(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cli.main(["--install-completion", "--shell", "bash"]) == 0
+    (script,) = tmp_path.glob(".local/share/bash-completion/completions/spigot")
+    assert str(script) in capsys.readouterr().out
+    text = script.read_text(encoding="utf-8")
+    assert all(word in text for word in ("analyse", "--skip-bad", "--one-per-line"))
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(ValueError, match="seeds is 0"):
+        cli.main(["clusters", "--seeds", "0", "--debug"])
+
+
+def test_module_runs_and_the_exit_code_reaches_the_shell():
+    done = subprocess.run(
+        [sys.executable, "-m", "spigot_nlp", "clusters", "--seeds", "0"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == "spigot: seeds is 0; it must be at least 1.\n"
+
+
+def test_what_the_system_says_has_no_number():
+    assert cli._message(OSError(28, "No space left on device")) == (
+        "no space left on device; make room, and go on: what was written before is whole."
+    )
+    assert cli._message(FileNotFoundError(2, "No such file or directory", "a.sdp")) == (
+        "a.sdp: no such file or directory."
+    )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGTERM")
+def test_termination_leaves_nothing_half_written(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spigot_nlp", "parse", "-", "-o", str(tmp_path / "out.jsonl")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < until:
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(30) == 143
+        assert process.stderr is not None
+        assert process.stderr.read().endswith("spigot: terminated.\n")
+    assert list(tmp_path.iterdir()) == []
