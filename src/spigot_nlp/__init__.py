@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot_nlp import config, data, evaluation, models, nn, training
     from spigot_nlp.documents import load
-    from spigot_nlp.report.portraits import portrait
 else:  # a type checker that saw this would take any name for a public one
 
     def __getattr__(name: str) -> object:
         """Load a public name or a module of the package when it is first asked for."""
-        if name in _OFFERED:
+        if name == "load":
             from spigot_nlp.garbage import uncollected
 
             with uncollected():
-                value = getattr(import_module(_OFFERED[name]), name)
-            globals()[name] = value  # the next time it is found without asking here
+                value = globals()[name] = import_module("spigot_nlp.documents").load
             return value
         if name.startswith("_") or find_spec(f"spigot_nlp.{name}") is None:  # tools ask any module for such names
             raise AttributeError(f"module 'spigot_nlp' has no attribute {name!r}")
@@ -29,8 +27,4 @@ else:  # a type checker that saw this would take any name for a public one
 
     def __dir__() -> list[str]:
         modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-        return sorted({*globals(), *_OFFERED, *modules})
-
-
-_OFFERED = {"load": "spigot_nlp.documents", "portrait": "spigot_nlp.report.portraits"}
-"""Functions of the package itself, by the module that has them."""
+        return sorted({*globals(), "load", *modules})

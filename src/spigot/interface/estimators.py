@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from spigot._runtime.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
+from spigot._runtime.html import estimator_html
 from spigot._runtime.precision import Bordered, exact
 from spigot._runtime.registry import Registry
 from spigot.interface.polytopes import AbstractPolytope
 from spigot.interface.records import Explanation, Pullback
-from spigot.interface.shown import Shown
 from spigot.interface.structures import AbstractStructure
 from spigot.types import Mask, Parts, Saved, Values
 
@@ -24,7 +24,7 @@ ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
 """The estimators by the name that a configuration calls them."""
 
 
-class AbstractEstimator(Bordered, Shown, abc.ABC):
+class AbstractEstimator(Bordered, abc.ABC):
     """What goes forward, and what comes back."""
 
     hard: ClassVar[bool]
@@ -46,6 +46,9 @@ class AbstractEstimator(Bordered, Shown, abc.ABC):
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         r"""What this estimator does when $\nabla_z L$ is `grad`: z, the step, the projection, the result."""
+
+    def _repr_html_(self) -> str:
+        return estimator_html(self)
 
     def state(self) -> dict[str, Tensor]:
         """Tensors to keep from step to step, by name, as they are at the start: none, unless an estimator adapts.

@@ -11,17 +11,17 @@ import torch
 from torch import Generator, Tensor
 
 from spigot._runtime.checks import MissingVerbError, check_parts
+from spigot._runtime.html import structure_html
 from spigot._runtime.precision import Bordered, exact
 from spigot.interface.polytopes import AbstractPolytope
 from spigot.interface.records import HullResult, Sketch
-from spigot.interface.shown import Shown
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 _SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})
 """Verbs that some structures have and others lack."""
 
 
-class AbstractStructure(Bordered, Shown, abc.ABC):
+class AbstractStructure(Bordered, abc.ABC):
     r"""A finite set $\mathcal Z$ of structures, each written as a 0/1 tensor over its parts."""
 
     event_ndim: ClassVar[int]
@@ -89,6 +89,9 @@ class AbstractStructure(Bordered, Shown, abc.ABC):
     def condition(self) -> str:
         """What its settings ask of members beyond the formula of its docstring, in LaTeX; for whoever shows it."""
         return ""
+
+    def _repr_html_(self) -> str:
+        return structure_html(self)
 
     def sketch(self, z: Parts) -> Sketch:
         """What is to be seen of one member: its parts as they are, unless a structure knows better.
