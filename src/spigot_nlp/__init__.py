@@ -3,10 +3,23 @@
 Nothing is loaded before it is asked for: `spigot --help` does not wait for torch.
 """
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
+
+_NEEDED = (
+    *("cyclopts", "jinja2", "matplotlib", "pydantic", "rich"),
+    *("safetensors", "simplemma", "starlette", "tomli_w", "uvicorn"),
+)
+
+if _missing := [name for name in _NEEDED if find_spec(name) is None]:
+    _sentence = f'spigot_nlp needs {", ".join(_missing)}; install it with pip install "torch-spigot[nlp]".'
+    if Path(*sys.argv[:1]).name in ("spigot", "-m"):  # the command, which says so without a traceback
+        sys.exit(f"spigot: {_sentence}")
+    raise ModuleNotFoundError(_sentence, name=_missing[0])
 
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot_nlp import config, data, evaluation, models, nn, training

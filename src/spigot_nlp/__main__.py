@@ -5,20 +5,6 @@ import signal
 import sys
 from types import FrameType
 
-_NEEDED = ("cyclopts", "rich", "jinja2", "matplotlib", "pydantic", "safetensors", "simplemma", "tomli_w")
-"""What the layer does without, and the command does not."""
-
-
-def lacks(error: ModuleNotFoundError) -> str:
-    """What to install, if it is something that the layer does without, and the command does not.
-
-    Example:
-        >>> lacks(ModuleNotFoundError("No module named 'rich'", name="rich"))
-        'the command needs rich; install it with pip install "torch-spigot[nlp]".'
-    """
-    name = (error.name or "").partition(".")[0]
-    return f'the command needs {name}; install it with pip install "torch-spigot[nlp]".' if name in _NEEDED else ""
-
 
 def _terminate(number: int, frame: FrameType | None) -> None:
     """Ends the command as Ctrl-C does, so that it takes away what it has half written. Once is enough."""
@@ -45,11 +31,6 @@ def main() -> int:
 
         show_what_can_be_shown(sys.stdout)
         return cli.main()
-    except ModuleNotFoundError as error:
-        if not lacks(error):
-            raise
-        print(f"spigot: {lacks(error)}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt:  # while the commands are being loaded
         print("spigot: interrupted.", file=sys.stderr)
         return 130

@@ -117,17 +117,23 @@ def test_an_interruption_while_a_command_is_being_loaded_is_one_line():
     assert (done.returncode, done.stderr) == (130, "spigot: interrupted.\n")
 
 
-@pytest.mark.parametrize(
-    ("hidden", "words"),
-    [("cyclopts", ["--version"]), ("rich", ["train", "--help"]), ("safetensors", ["evaluate", "r", "f"])],
-)
-def test_without_what_the_commands_need_they_say_what_to_install(hidden: str, words: list[str]):
-    """The layer installs alone; whichever package is missed first, whenever it is."""
-    code = f"import sys; sys.modules[{hidden!r}] = None; sys.argv = ['spigot', *{words!r}]; "
+MISSING = 'spigot_nlp needs rich; install it with pip install "torch-spigot[nlp]".'
+
+
+@pytest.mark.parametrize("program", ["/somewhere/bin/spigot", "-m"])
+def test_without_the_extra_the_command_says_in_a_sentence_what_to_install(program: str):
+    """The layer installs alone."""
+    code = f"import sys; sys.modules['rich'] = None; sys.argv = [{program!r}, '--version']; "
     code += "from spigot_nlp.__main__ import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    message = f'spigot: the command needs {hidden}; install it with pip install "torch-spigot[nlp]".\n'
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"spigot: {MISSING}\n")
+
+
+@pytest.mark.parametrize("statement", ["import spigot_nlp", "from spigot_nlp.data import read"])
+def test_without_the_extra_an_import_says_what_to_install(statement: str):
+    code = f"import sys; sys.modules['rich'] = None; import spigot; spigot.OneOf(); {statement}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, f"ModuleNotFoundError: {MISSING}")
 
 
 @pytest.mark.parametrize(

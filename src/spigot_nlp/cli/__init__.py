@@ -16,7 +16,6 @@ from typing import TextIO
 import cyclopts
 
 import spigot
-from spigot_nlp.__main__ import lacks
 from spigot_nlp.bundled import Shadowed
 from spigot_nlp.cli.console import is_first_process
 from spigot_nlp.cli.options import unknown_option
@@ -208,8 +207,6 @@ def _not_understood(reason: str, words: Sequence[str]) -> int:
 
 def _message(error: Exception) -> str:
     """What went wrong, in one line; what the system says about a file without its number."""
-    if isinstance(error, ModuleNotFoundError) and (said := lacks(error)):
-        return said
     if isinstance(error, OSError) and error.strerror:
         advice = "; make room, and go on: what was written before is whole." if error.errno in FULL else "."
         said = f"{error.strerror[0].lower()}{error.strerror[1:]}{advice}"
