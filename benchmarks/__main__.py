@@ -25,7 +25,9 @@ def main() -> None:
     if unknown:
         parser.error(f"no case is called {unknown[0]}; there are {', '.join(CASES)}")
     messages = Console(stderr=True)
-    messages.print(f"torch {torch.__version__}, {spigot.native.status()}, {platform.processor() or platform.machine()}")
+    messages.print(
+        f"torch {torch.__version__}, {spigot.kernels.status()}, {platform.processor() or platform.machine()}"
+    )
     rows: list[Row] = []
     with threads(1):
         chosen = arguments.cases or list(CASES)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-import spigot
+from spigot._runtime import native
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ def threads(count: int) -> Iterator[None]:
 @contextlib.contextmanager
 def torch_only() -> Iterator[None]:
     """Our own operations in plain torch, as on a machine without the kernels."""
-    before = spigot.native.available
-    spigot.native.available = False
+    before = native.available
+    native.available = False
     try:
         yield
     finally:
-        spigot.native.available = before
+        native.available = before
 
 
 def faster(name: str, ours: float, other: str, theirs: float, want: float | None = None) -> Row:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 
 import spigot
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS
 
 
 @ESTIMATORS.register("sign")

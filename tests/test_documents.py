@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot._runtime.registry import Registry
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS, Registry
 from spigot_nlp.annotations import ANNOTATIONS
 from spigot_nlp.config import Config, Files, Optimiser, SharedEncoder, Values, make_config
 from spigot_nlp.config import settings as known_settings

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
-    from spigot._runtime import native
+    from spigot import kernels
     from spigot.estimators import *
     from spigot.interface import *
     from spigot.layer import *
@@ -26,11 +26,9 @@ else:  # a type checker that saw this would take any name for a public one
     def __getattr__(name: str) -> object:
         """Load a public name or a module of the package when it is first asked for."""
         if name == "__all__":
-            value = sorted({"native", *(public for module in _core() for public in module.__all__)})
+            value = sorted({"kernels", *(public for module in _core() for public in module.__all__)})
         elif name == "__version__":
             value = _version()
-        elif name == "native":
-            value = import_module("spigot._runtime.native")
         elif name.startswith("_"):  # tools ask any module for such names
             raise _unknown(name)
         elif find_spec(f"spigot.{name}") is not None:

@@ -11,7 +11,7 @@ from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from spigot._runtime.threads import give_kernels, kernel_threads
+from spigot.kernels import kernel_threads, use_kernel_threads
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -38,7 +38,7 @@ def spare_copies() -> None:
 
     Example:
         >>> import torch
-        >>> from spigot._runtime.threads import use_threads
+        >>> from spigot_nlp.threads import use_threads
         >>> spare_copies()
         >>> with use_threads(2):
         ...     list(in_order(lambda _: torch.get_num_threads(), [0], copies=2)) if can_fork() else [1]
@@ -128,12 +128,11 @@ class _Copy(Generic[Task, Result]):
 
 def _serve(work: Callable[[Any], Any], connection: Connection, ours: Iterable[Connection], threads: int) -> None:
     """What a copy does."""
-    give_kernels(threads)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever shares out the work
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for end in ours:
         end.close()
-    with contextlib.suppress(EOFError, OSError):
+    with use_kernel_threads(threads), contextlib.suppress(EOFError, OSError):
         while True:
             found = _done(work, connection.recv())
             connection.send(_Undone() if isinstance(found, _Wrong) else found)

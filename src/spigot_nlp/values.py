@@ -1,5 +1,6 @@
-"""The kinds of values that settings have, and how a table is laid over its defaults."""
+"""The kinds of values that settings have, how a table is laid over its defaults, and what is wrong with one."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -115,3 +116,14 @@ def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     if "kind" in one or "kind" in other:  # an encoder, and its model is but one of its options
         return "kind" in other and one.get("kind", USUAL_KIND) != other["kind"]
     return any(key in one and key in other and one[key] != other[key] for key in KEYS)
+
+
+def brief(message: object) -> str:
+    """A message without the bulk of what it quotes, on one line.
+
+    Example:
+        >>> brief("no setting is called " + "x" * 5000)
+        'no setting is called xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ...'
+    """
+    text = re.sub(r"\S{201,}", lambda found: f"{found[0][:40]} ...", " ".join(str(message).split()))
+    return text if len(text) <= 600 else f"{text[:600]} ..."

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot import AbstractMarginalStructure, NonProjectiveTrees, ProjectiveTrees, SemanticGraphs, native
+from spigot import AbstractMarginalStructure, NonProjectiveTrees, ProjectiveTrees, SemanticGraphs
+from spigot._runtime import native
 from tests.spigot.cases import POLYTOPES, STRUCTURES, PolytopeCase, StructureCase
 from tests.spigot.test_native import reference
 

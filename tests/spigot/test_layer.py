@@ -167,7 +167,7 @@ def test_a_compiled_graph_still_checks_values() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.skipif(not spigot.native.available, reason="the default backend needs a C++ compiler, as the kernels did")
+@pytest.mark.skipif(not spigot.kernels.available, reason="the default backend needs a C++ compiler, as the kernels did")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 def test_compiles_with_the_default_backend() -> None:
     trees = ProjectiveTrees()
@@ -249,7 +249,7 @@ def thread_count() -> Iterator[None]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_thread_count_does_not_change_a_bit(structure: AbstractStructure, dtype: torch.dtype) -> None:
     """Enough sentences of enough words that the kernels do use their threads."""
-    words, batch = (40, 48) if spigot.native.available else (8, 12)
+    words, batch = (40, 48) if spigot.kernels.available else (8, 12)
     lengths = torch.randint(1, words + 1, (batch,), generator=torch.Generator().manual_seed(2))
     lengths[0] = words
     mask = structure.mask(lengths if structure.event_ndim < 3 else lengths // 4)
@@ -322,7 +322,7 @@ class Decoded(Dataset[Tensor]):
 @pytest.mark.parametrize("trees", [ProjectiveTrees(), NonProjectiveTrees()], ids=str)
 def test_workers_of_a_data_loader_can_decode(trees: ProjectiveTrees | NonProjectiveTrees) -> None:
     """The parent has used its threads before the workers are forked, and uses them again afterwards."""
-    n = 30 if spigot.native.available else 8
+    n = 30 if spigot.kernels.available else 8
     scores = torch.randn(24, 8, n, n)
     expected = trees.argmax(scores)
     loader = DataLoader(Decoded(trees, scores), batch_size=6, num_workers=2, multiprocessing_context="fork")
@@ -377,7 +377,7 @@ def test_public_names_are_listed() -> None:
         "AbstractEstimator",
         "AbstractSurrogate",
         "Explanation",
-        "native",
+        "kernels",
     ]
     assert set(wanted) <= set(spigot.__all__)
     for name in spigot.__all__:

@@ -24,8 +24,8 @@ from spigot import (
     ProjectiveTrees,
     SemanticGraphs,
     Simplex,
-    native,
 )
+from spigot._runtime import native
 
 ROOT = Path(__file__).parents[2]
 
@@ -315,7 +315,7 @@ def run(*arguments: str, **environment: str) -> str:
 
 
 def test_kernels_can_be_switched_off() -> None:
-    code = "import spigot; print(spigot.native.available, spigot.native.status())"
+    code = "import spigot; print(spigot.kernels.available, spigot.kernels.status())"
     said = run("-c", code, SPIGOT_NATIVE="0")
     assert said.startswith("False")
     assert "SPIGOT_NATIVE=0" in said
@@ -360,7 +360,7 @@ def isolated(tmp_path_factory: pytest.TempPathFactory) -> Isolated:
 @pytest.mark.slow
 def test_package_built_without_a_compiler_says_so(isolated: Isolated) -> None:
     target = isolated["PYTHONPATH"].partition(os.pathsep)[0]
-    code = "import spigot; print(spigot.__file__, spigot.native.available)"
+    code = "import spigot; print(spigot.__file__, spigot.kernels.available)"
     assert run("-S", "-c", code, **isolated).split() == [str(Path(target, "spigot", "__init__.py")), "False"]
     assert "not built" in run("-S", "-m", "spigot_nlp", "--version", **isolated)
 

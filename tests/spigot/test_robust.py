@@ -63,7 +63,7 @@ def test_words_that_prefer_each_other(trees: Trees, scale: float, dtype: torch.d
 @pytest.mark.parametrize("scale", [400.0, 1000.0])
 def test_many_instances_at_large_scale(trees: Trees, scale: float) -> None:
     """Overflow and cancellation are rare at this scale: one instance in ten thousand is enough to spoil training."""
-    count = 20_000 if spigot.native.available else 400
+    count = 20_000 if spigot.kernels.available else 400
     every = members(trees, full(5)).flatten(1)
     generator = torch.Generator().manual_seed(0)
     scores = scale * torch.randn(count, 6, 6, generator=generator, dtype=torch.float64)
@@ -303,7 +303,7 @@ def test_scores_must_be_tensors() -> None:
 @every_tree
 def test_five_hundred_words(trees: Trees) -> None:
     """Long input: a member, marginals that sum to one and are finite, in acceptable time."""
-    n = 501 if spigot.native.available else 61
+    n = 501 if spigot.kernels.available else 61
     scores = torch.randn(1, n, n, generator=torch.Generator().manual_seed(9))
     start = time.perf_counter()
     z = trees.argmax(scores)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot import native
+from spigot._runtime import native
 from spigot._runtime.host import HOSTED, HostFunction, _Hosted
 from spigot.interface import AbstractMarginalStructure, AbstractRankedStructure, AbstractSamplingStructure
 from tests.spigot.cases import STRUCTURES, StructureCase
@@ -110,7 +110,7 @@ def test_an_accelerator_goes_through_the_kernels(case: StructureCase, monkeypatc
     scores, mask = case.draw(71, 4, dtype=torch.float32)
     expected = case.structure.argmax(scores, mask)
     asked: list[torch.device] = []
-    monkeypatch.setattr(native, "prefers_host", lambda device: asked.append(device) or True)
+    monkeypatch.setattr("spigot._runtime.native.prefers_host", lambda device: asked.append(device) or True)
     moves = _count_moves(monkeypatch)
     assert torch.equal(case.structure.argmax(scores, mask), expected)
     assert asked == [scores.device]
@@ -120,7 +120,7 @@ def test_an_accelerator_goes_through_the_kernels(case: StructureCase, monkeypatc
 def test_an_accelerator_without_kernels_stays_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not native.prefers_host(torch.device("cpu"))
     assert native.prefers_host(torch.device("cuda")) == native.available
-    monkeypatch.setattr(native, "available", False)
+    monkeypatch.setattr("spigot._runtime.native.available", False)
     assert not native.prefers_host(torch.device("cuda"))
 
 

@@ -22,7 +22,7 @@ SMALL = ["clusters", "clusters", "--quick", "--seeds", "1", "--steps", "1"]
 def test_version_names_the_kernels(capsys):
     assert cli.main(["--version"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"spigot {spigot.__version__}", spigot.native.status()]
+    assert lines == [f"spigot {spigot.__version__}", spigot.kernels.status()]
 
 
 def test_help_lists_the_commands(capsys):

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from spigot._runtime.registry import Registry
-from spigot.interface import ESTIMATORS, AbstractEstimator
+from spigot import ESTIMATORS, AbstractEstimator, Registry
 from spigot_nlp.annotations import ANNOTATIONS, AbstractAnnotation
 from spigot_nlp.encoders import ENCODERS, AbstractEncoder
 from spigot_nlp.stages import STAGES, AbstractStage

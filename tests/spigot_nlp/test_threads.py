@@ -5,8 +5,9 @@ from threading import Barrier, Event
 
 import torch
 
-from spigot._runtime.threads import kernel_threads, kernels_alone, own_threads, use_threads
+from spigot.kernels import kernel_threads
 from spigot_nlp.forks import can_fork, in_order
+from spigot_nlp.threads import kernels_alone, own_threads, use_threads
 
 
 def numbers() -> tuple[int, int]:

@@ -1,23 +1,11 @@
 """Errors that name what was given, what was expected and what to do."""
 
-import re
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from spigot._runtime.precision import HALF
-
-
-def brief(message: object) -> str:
-    """A message without the bulk of what it quotes, on one line.
-
-    Example:
-        >>> brief("no setting is called " + "x" * 5000)
-        'no setting is called xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ...'
-    """
-    text = re.sub(r"\S{201,}", lambda found: f"{found[0][:40]} ...", " ".join(str(message).split()))
-    return text if len(text) <= 600 else f"{text[:600]} ..."
 
 
 def require_kind(thing: object, kind: type, name: str, example: str) -> None:
@@ -167,6 +155,8 @@ def refuse_mapped(tensor: Tensor, what: str) -> None:
 
 class NoStructureError(ValueError):
     """The mask leaves no structure at all; whoever asks whether there is one catches this and nothing wider."""
+
+    __module__ = "spigot"  # its public place, which tracebacks show
 
 
 class MissingVerbError(AttributeError, TypeError):

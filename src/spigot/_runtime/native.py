@@ -1,14 +1,4 @@
-"""Whether the compiled kernels are in use.
-
-Every operation exists twice: as a C++ kernel and in plain torch. The kernels serve when the extension was built, also
-tensors on an accelerator where the algorithm goes step by step and a copy to the host is the quicker way; torch serves
-everything else.
-
-Example:
-    >>> import spigot
-    >>> isinstance(spigot.native.available, bool)
-    True
-"""
+"""Whether the compiled kernels are in use; `spigot.kernels` is what others see of it."""
 
 import importlib
 import os

@@ -1,59 +1,17 @@
-"""How many threads torch and the kernels may use, and for how long."""
+"""How many threads the kernels may use."""
 
-import ctypes
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
-from pathlib import Path
 
 _of_kernels = ContextVar[int]("threads of kernels", default=0)
-
-
-def cores() -> int:
-    """How many cores this process may use.
-
-    Example:
-        >>> cores() >= 1
-        True
-    """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@contextmanager
-def use_threads(threads: int | None) -> Iterator[None]:
-    """Let torch use so many threads, and afterwards as many as before.
-
-    Args:
-        threads: How many. By default as many as there are cores, but no more than four: most tensors are too small to
-            be worth dividing further. Processes on one machine divide its cores between them.
-
-    Example:
-        >>> import torch
-        >>> with use_threads(1):
-        ...     torch.get_num_threads()
-        1
-    """
-    import torch
-
-    if threads is None:
-        threads = max(1, min(4, cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; it must be at least 1.")
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def kernel_threads() -> int:
     """How many threads a kernel may use: as many as torch, unless kernels have them for themselves.
 
     Example:
-        >>> with use_threads(2):
+        >>> with use_kernel_threads(2):
         ...     kernel_threads()
         2
     """
@@ -63,89 +21,19 @@ def kernel_threads() -> int:
 
 
 @contextmanager
-def own_threads(threads: int) -> Iterator[None]:
-    """Let torch use so many threads for whoever is in this block: one thread of Python, and no other.
-
-    What `use_threads` says holds for all of them, so that those which begin in such a block keep its number for good.
-    Where the threads of torch cannot be had (they are not those of OpenMP), nothing changes.
+def use_kernel_threads(threads: int) -> Iterator[None]:
+    """Let kernels use so many threads in this block, whatever torch uses.
 
     Args:
-        threads: How many.
+        threads: How many. It holds for the thread of Python that is in the block, and no other.
 
     Example:
-        >>> import torch
-        >>> with use_threads(2), own_threads(1):
-        ...     torch.get_num_threads() in (1, 2)
-        True
-    """
-    import torch
-
-    before, openmp = torch.get_num_threads(), _openmp()  # in this order: torch sets the number when it is first asked
-    if openmp is None:
-        yield
-        return
-    openmp(threads)
-    products = _products()
-    held = products(threads)
-    try:
-        yield
-    finally:
-        openmp(before)
-        products(held)
-
-
-@contextmanager
-def kernels_alone() -> Iterator[None]:
-    """Give kernels the threads that torch has here, and torch one.
-
-    Where kernels do all that is worth dividing, the threads of torch gain nothing: after each of its small steps they
-    spin for a while in wait of the next, and those of the kernels have to wait for a core.
-
-    Example:
-        >>> with use_threads(2), kernels_alone():
+        >>> with use_kernel_threads(3), use_kernel_threads(2):
         ...     kernel_threads()
         2
     """
-    token = _of_kernels.set(kernel_threads())
+    token = _of_kernels.set(threads)
     try:
-        with own_threads(1):
-            yield
+        yield
     finally:
         _of_kernels.reset(token)
-
-
-def give_kernels(threads: int) -> None:
-    """Let kernels use so many threads from now on, whatever torch uses.
-
-    Args:
-        threads: How many.
-
-    Example:
-        >>> from contextvars import copy_context
-        >>> copy_context().run(lambda: give_kernels(3) or kernel_threads())
-        3
-    """
-    _of_kernels.set(threads)
-
-
-@cache
-def _openmp() -> Callable[[int], object] | None:
-    """What tells OpenMP, if torch divides its work by that, how many threads the caller may use."""
-    try:
-        found = ctypes.CDLL(None).omp_set_num_threads
-    except (AttributeError, OSError, TypeError):  # elsewhere there is no such name, or no way to ask for one
-        return None
-    found.argtypes, found.restype = [ctypes.c_int], None
-    return found
-
-
-@cache
-def _products() -> Callable[[int], int]:
-    """The same for products of matrices where torch has MKL, whose number is its own; it gives the one before."""
-    import torch
-
-    try:
-        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        return library.MKL_Set_Num_Threads_Local
-    except (AttributeError, OSError):
-        return lambda threads: threads

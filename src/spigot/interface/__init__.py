@@ -9,9 +9,11 @@ Every concrete class is a frozen dataclass: it prints well, compares by value an
 see float32 and float64 only: half precision is widened before and rounded after, by `Bordered`.
 """
 
+from spigot._runtime.checks import NoStructureError
+from spigot._runtime.registry import Registry
 from spigot.interface.estimators import ESTIMATORS, AbstractEstimator, AbstractSurrogate
 from spigot.interface.polytopes import AbstractPolytope
-from spigot.interface.records import Explanation, Pullback
+from spigot.interface.records import Explanation, Pullback, Sketch
 from spigot.interface.structures import (
     AbstractMarginalStructure,
     AbstractRankedStructure,
@@ -29,5 +31,8 @@ __all__ = [
     "AbstractStructure",
     "AbstractSurrogate",
     "Explanation",
+    "NoStructureError",
     "Pullback",
+    "Registry",
+    "Sketch",
 ]

@@ -12,9 +12,10 @@ from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.matchings import Matchings
 from spigot.structures.oracle import Oracle
 from spigot.structures.subsets import Subsets
-from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
+from spigot.structures.trees import AbstractTrees, NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
+    "AbstractTrees",
     "Alignments",
     "Chains",
     "ConstituencyTrees",

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spigot._algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
 from spigot._algorithms.words import labelled_arcs
 from spigot._runtime.checks import check_labelled_arcs, check_rank
+from spigot._runtime.precision import in_single
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.interface.records import Sketch
 from spigot.polytopes.blocks import LabelledHeadSimplex
@@ -72,9 +74,7 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         return z, torch.where(z != 0, scores, 0).sum((-3, -2, -1)).masked_fill(~found, -torch.inf)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        mask = self._check(scores, mask)
-        logs, _, arcs = label_sums(scores, mask, torch.is_grad_enabled() and scores.requires_grad)
-        return self.trees.log_partition(logs, arcs)
+        return self.trees.log_partition(*self.arc_scores(scores, mask))
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         mask = self._check(scores, mask)
@@ -103,6 +103,30 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
 
     def sketch(self, z: Parts) -> Sketch:
         return Sketch(z.shape[-2] - 1, tuple((h, m, f"label {label}") for h, m, label in z.nonzero().tolist()))
+
+    @in_single
+    def arc_scores(
+        self, scores: Parts, mask: Mask | None = None
+    ) -> tuple[Float[Tensor, "*batch n n"], Bool[Tensor, "*batch n n"]]:
+        r"""Labelled trees as trees: $\log \sum_\ell \exp s_{hm\ell}$ of each arc, and which arcs exist.
+
+        `self.trees` has with these scores the marginals of arcs that these trees have, summed over labels, and the same
+        partition function.
+
+        Args:
+            scores: The part scores, `(*batch, n, n, labels)`.
+            mask: Parts that exist.
+
+        Returns:
+            Scores `(*batch, n, n)`, differentiable, $-\infty$ where no label has mass; and the mask of arcs.
+
+        Example:
+            >>> scores, mask = LabelledTrees(ProjectiveTrees(), labels=2).arc_scores(torch.zeros(3, 3, 2))
+            >>> round(scores[0, 1].exp().item()), mask[0].tolist()                         # no arcs into the root
+            (2, [False, True, True])
+        """
+        logs, _, arcs = label_sums(scores, self._check(scores, mask), torch.is_grad_enabled() and scores.requires_grad)
+        return logs, arcs
 
     def to_indices(self, z: Parts) -> tuple[Tensor, Tensor]:
         """The head of each word and the label of its arc, `(*batch, n)`, -1 where z has none, as for the root.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from spigot._runtime.registry import Registry
+from spigot import Registry
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation.counts import Counts
 from spigot_nlp.tables import Table, plain_table

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from spigot.structures.graphs import SemanticGraphs
+from spigot import SemanticGraphs
 from spigot.types import Parts
 from spigot_nlp.annotations.annotation import (
     ANNOTATIONS,

@@ -30,7 +30,7 @@ def version() -> str:
         >>> version().splitlines()[0] == f"spigot {spigot.__version__}"
         True
     """
-    return f"spigot {spigot.__version__}\n{spigot.native.status()}"
+    return f"spigot {spigot.__version__}\n{spigot.kernels.status()}"
 
 
 app = cyclopts.App(

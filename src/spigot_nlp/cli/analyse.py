@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.analysis_tables import print_analysis, print_overview
 from spigot_nlp.cli.answers import Enhanced, answers, format_beside, read_answers, read_gold
 from spigot_nlp.cli.console import AsJson, Flag, FormatName, Skipped, counted, print_json, progress, say
 from spigot_nlp.data.formats import FormatError
 from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.threads import use_threads
 
 
 def analyse(

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.console import AsJson, Flag, print_json, print_table, progress, say
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.experiments.latent.results import Outcome

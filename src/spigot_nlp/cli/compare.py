@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.answers import Enhanced, answers, read_gold, shared
 from spigot_nlp.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table
 from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation import Comparison

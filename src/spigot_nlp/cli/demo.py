@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.console import AsJson, Flag, print_json, say, show_table
 from spigot_nlp.cli.options import options_of
 from spigot_nlp.cli.study import conduct, failures, narrowed, status
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.experiments.study.plan import Planner

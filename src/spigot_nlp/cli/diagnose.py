@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.answers import Enhanced, dev_sentences, read_answers
 from spigot_nlp.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, progress
 from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation.induced import Field, Induced

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.answers import Enhanced, check_values, has, parsed, read_gold
 from spigot_nlp.cli.console import (
     AsJson,
@@ -19,6 +18,7 @@ from spigot_nlp.cli.console import (
 )
 from spigot_nlp.cli.raw import check_raw, evaluate_raw, plain_raw, print_raw
 from spigot_nlp.cli.score import Scored, Scores, intervals_of, plain_scores, print_scores, score_files
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.data.sentence import Sentence

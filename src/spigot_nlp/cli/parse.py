@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, cas
 
 import cyclopts
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.bundled import bundled_models, default_model, is_model, name_of, run_folder
 from spigot_nlp.cli.answers import Enhanced
 from spigot_nlp.cli.console import Device, Flag, Precision, listed, progress, say, torch_device
@@ -26,6 +25,7 @@ from spigot_nlp.data.text.foreign import Foreign
 from spigot_nlp.data.text.reading import Reader
 from spigot_nlp.data.text.spacing import with_text
 from spigot_nlp.forks import in_order
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.annotations import AbstractAnnotation

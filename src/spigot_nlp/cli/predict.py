@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.answers import Enhanced
 from spigot_nlp.cli.console import Device, Flag, FormatName, Precision, Skipped, listed, progress, say, torch_device
 from spigot_nlp.cli.graph_files import graph_fields, graph_targets
@@ -22,6 +21,7 @@ from spigot_nlp.data.formats.sdp import SdpSource
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.spacing import spaced, with_ids, with_text
 from spigot_nlp.forks import in_order
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.models.parser import Parser

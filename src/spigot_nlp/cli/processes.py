@@ -8,9 +8,9 @@ from typing import Annotated, TypeAlias
 
 import cyclopts
 
-from spigot._runtime.threads import cores
 from spigot_nlp.cli.output import STREAM
 from spigot_nlp.forks import can_fork
+from spigot_nlp.threads import cores
 
 Processes: TypeAlias = Annotated[
     int | None,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.answers import Enhanced, dev_sentences, read_answers
 from spigot_nlp.cli.console import AsJson, Flag, FormatName, Skipped, percent, print_json, print_table, progress
 from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.models.accounts import Pushes

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.console import AsJson, print_json, say
+from spigot_nlp.threads import use_threads
 
 
 def report(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
-from spigot._runtime.threads import cores, use_threads
 from spigot_nlp.cli.console import Device, Flag, Precision, counted, progress, say, torch_device
+from spigot_nlp.threads import cores, use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.serve import Served

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
-from spigot._runtime.threads import cores
 from spigot_nlp.cli.console import AsJson, Flag, counted, print_json, print_table, progress, say, show_table
 from spigot_nlp.cli.options import options_of
+from spigot_nlp.threads import cores
 
 if TYPE_CHECKING:
     from spigot_nlp.experiments.cluster import RayTeam

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import cyclopts
 
-from spigot._runtime.threads import use_threads
 from spigot_nlp.cli.console import (
     AsJson,
     Device,
@@ -27,6 +26,7 @@ from spigot_nlp.cli.console import (
 from spigot_nlp.cli.diagnose import NAMES, changes_in
 from spigot_nlp.cli.memory import keep_freed_memory
 from spigot_nlp.cli.options import options_of, plugin_options
+from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.config import Config

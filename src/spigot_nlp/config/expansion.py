@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS
 from spigot_nlp.config.experiment import Config
 from spigot_nlp.config.presets import (
     CONSUMED,

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS
 from spigot_nlp.config.experiment import Config, SharedEncoder
 from spigot_nlp.corpora.settings import Data, Files
 from spigot_nlp.encoders import ENCODERS

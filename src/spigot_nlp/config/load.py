@@ -7,13 +7,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from spigot._runtime.checks import brief
 from spigot_nlp.config.expansion import Refused, expanded, first_error
 from spigot_nlp.config.experiment import Config
 from spigot_nlp.config.known import suggestion
 from spigot_nlp.config.presets import Table
 from spigot_nlp.config.shipped import find_config
-from spigot_nlp.values import merged
+from spigot_nlp.values import brief, merged
 
 
 def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS
 from spigot_nlp.values import Positive, Values, merged
 from spigot_nlp.wires.readers import READERS
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from spigot._runtime.threads import own_threads
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.bundled import default_model, run_folder
 from spigot_nlp.data.text.foreign import Foreign
@@ -25,6 +24,7 @@ from spigot_nlp.documents.document import Doc
 from spigot_nlp.encoders import READING, Precision
 from spigot_nlp.garbage import uncollected
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.threads import own_threads
 from spigot_nlp.training import checkpoint
 
 _FEW = 200

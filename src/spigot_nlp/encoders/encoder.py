@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from pydantic import BeforeValidator, SerializeAsAny
 from torch import Tensor, nn
 
-from spigot._runtime.registry import Registry
+from spigot import Registry
 from spigot_nlp.batches.batch import Batch
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.values import USUAL_KIND, Optimiser, Values

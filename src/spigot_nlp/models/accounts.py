@@ -6,8 +6,7 @@ from dataclasses import astuple, dataclass
 import torch
 from torch import Tensor
 
-from spigot.interface import AbstractEstimator
-from spigot.interface.records import Explanation
+from spigot import AbstractEstimator, Explanation
 from spigot_nlp.batches import collate
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.tagging.agreement import with_tags

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from spigot._runtime.threads import kernels_alone
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.batches import Annotations, Batch, Encoded, collate, encode
 from spigot_nlp.config import Config
@@ -28,6 +27,7 @@ from spigot_nlp.nn.whole import settled
 from spigot_nlp.stages.evidence import AbstractDecision
 from spigot_nlp.stages.pruning import SeenArcs
 from spigot_nlp.stages.stage import AbstractStage
+from spigot_nlp.threads import kernels_alone
 
 CHUNK = 2048
 """Sentences held at a time: enough to sort by length, few enough that memory stays flat."""

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import spigot
-from spigot import native
-from spigot.interface import AbstractEstimator
+from spigot import AbstractEstimator, kernels
 from spigot.types import Parts, Values
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.batches.batch import Batch
@@ -133,7 +132,7 @@ class System(nn.Module):
         encoders = [part for part in self.modules() if isinstance(part, AbstractEncoder)]
         return (
             self.device.type == "cpu"
-            and native.available
+            and kernels.available
             and all(encoder.by_kernels and encoder.precision == WHOLE for encoder in encoders)
         )
 

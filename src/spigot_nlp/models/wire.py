@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import spigot
-from spigot.interface import AbstractEstimator
+from spigot import AbstractEstimator
 from spigot.types import Mask, Parts
 from spigot_nlp.stages.stage import Evidence
 

@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spigot import native
-from spigot._runtime.operators import operator
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads, operator
 
 
 def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
@@ -24,20 +23,20 @@ def quick_tanh_(values: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         [1.0, 1.0]
     """
     learned = torch.is_grad_enabled() and values.requires_grad
-    if values.dtype != torch.float32 or not native.serves(values) or not values.numel():
+    if values.dtype != torch.float32 or not kernels.serves(values) or not values.numel():
         return values.tanh() if learned else values.tanh_()
     if learned:
         return _tanh(values)
     if not values.is_contiguous():
         return values.tanh_()
-    native.kernels.tanh_all(values, values, kernel_threads())
+    kernels.compiled.tanh_all(values, values, kernel_threads())
     return values
 
 
 @operator("spigot::tanh")
 def _tanh(values: Tensor) -> Tensor:
     found = torch.empty_like(values, memory_format=torch.contiguous_format)
-    native.kernels.tanh_all(values.contiguous(), found, kernel_threads())
+    kernels.compiled.tanh_all(values.contiguous(), found, kernel_threads())
     return found
 
 

@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spigot import native
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads
 from spigot_nlp.nn.whole import LARGEST, WholeWeights, whole_product_reference
 
 WIDEST = (2**31 - 1) // LARGEST**2
@@ -40,7 +40,7 @@ def best_products(
         raise ValueError(f"lengths go from {lengths.min()} to {lengths.max()}; they must be between 0 and {n - 1}.")
     best, which = heads.new_empty(batch, n, n), heads.new_empty(batch, n, n, dtype=torch.int32)
     if best.numel():
-        native.kernels.best_products(
+        kernels.compiled.best_products(
             heads.contiguous(),
             dependents.contiguous(),
             lengths + 1,

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.nn.lstm import kernels_read, read_both_ways
 from spigot_nlp.nn.noise import dropout, locked_dropout, uniform
 from spigot_nlp.nn.recurrence import LayerWeights, layer_weights, read_layer
@@ -210,7 +210,7 @@ class BiLSTM(ReadsWhole):
     def _weights(self, k: int, layer: int, right: nn.LSTM, left: nn.LSTM) -> LayerWeights:
         """A layer's weights in whole numbers, rounded anew when they have changed."""
         now = [p for lstm in (right, left) for name, p in lstm.named_parameters() if name.endswith(f"_l{layer}")]
-        return self._whole[k, layer].of(now, lambda: layer_weights(right, left, layer, native.kernels.LSTM_LANES))
+        return self._whole[k, layer].of(now, lambda: layer_weights(right, left, layer, kernels.compiled.LSTM_LANES))
 
 
 def _mirror(inputs: Float[Tensor, "batch n d"], lengths: Int[Tensor, " batch"]) -> Int[Tensor, " n*batch"]:

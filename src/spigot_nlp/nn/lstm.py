@@ -11,9 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from spigot import native
-from spigot._runtime.operators import operator
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads, operator
 from spigot_nlp.nn.recurrence import check_range
 
 
@@ -22,7 +21,7 @@ def kernels_read(inputs: Tensor) -> bool:
     return (
         inputs.dtype == torch.float32
         and inputs.numel() > 0
-        and native.serves(inputs)
+        and kernels.serves(inputs)
         and not torch.is_autocast_enabled("cpu")
     )
 
@@ -61,7 +60,7 @@ def _recur(
     """States, and of each direction the gates as they opened and the cells, which the way back needs."""
     states, opened, cells = _room(right_gates)
     check_range("lengths", lengths, right_gates.shape[1])
-    native.kernels.recur(
+    kernels.compiled.recur(
         right_gates.contiguous(),
         left_gates.contiguous(),
         right.contiguous(),
@@ -89,7 +88,7 @@ def _recur_back(
 ) -> tuple[Tensor, Tensor]:
     """The gradients of the gates, zeros behind the end of a sentence."""
     gates = opened.new_zeros(opened.shape[1:]), opened.new_zeros(opened.shape[1:])
-    native.kernels.recur_back(
+    kernels.compiled.recur_back(
         wanted.contiguous(),
         right.contiguous(),
         left.contiguous(),

@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from spigot import native
-from spigot._runtime.operators import operator
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads, operator
 from spigot_nlp.nn.recurrence import check_range
 
 
@@ -31,7 +30,7 @@ def pair_tanh(
         >>> pair_tanh(rows, rows, torch.tensor([0, 0]), torch.tensor([0, 1])).flatten().tolist()
         [0.0, 1.0]
     """
-    by_kernel = first.dtype == second.dtype == torch.float32 and native.serves(first, second)
+    by_kernel = first.dtype == second.dtype == torch.float32 and kernels.serves(first, second)
     if not by_kernel or not first_row.numel() or torch.is_autocast_enabled("cpu"):
         return pair_tanh_reference(first, second, first_row, second_row)
     return _pair_tanh(first, second, first_row, second_row)
@@ -59,7 +58,7 @@ def _pair_tanh(first: Tensor, second: Tensor, first_row: Tensor, second_row: Ten
     check_range("rows of pairs", first_row, len(first) - 1)
     check_range("rows of pairs", second_row, len(second) - 1)
     values = first.new_empty(len(first_row), first.shape[1])
-    native.kernels.pair_tanh(
+    kernels.compiled.pair_tanh(
         first.contiguous(),
         second.contiguous(),
         first_row.contiguous(),
@@ -81,7 +80,7 @@ def _pair_tanh_back(
 ) -> tuple[Tensor, Tensor]:
     """What is wanted of the rows of both tables."""
     first, second = (values.new_zeros(count, values.shape[1]) for count in (rows, others))
-    native.kernels.pair_tanh_back(
+    kernels.compiled.pair_tanh_back(
         wanted.contiguous(),
         first_row.contiguous(),
         second_row.contiguous(),

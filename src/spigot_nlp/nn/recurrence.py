@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from spigot import native
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads
 from spigot_nlp.nn.whole import LARGEST, checked, rounded
 
 
@@ -100,7 +100,7 @@ def read_layer(
     check_range("lengths", lengths, place.shape[1])
     check_range("place", place, len(inputs) - 1)
     width = inputs.shape[1] // 2 if halves else inputs.shape[1]
-    native.kernels.lstm_layer(
+    kernels.compiled.lstm_layer(
         inputs.contiguous(), place.contiguous(), lengths.contiguous(), *weights, states, width, kernel_threads()
     )
     return states

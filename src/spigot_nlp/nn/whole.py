@@ -14,8 +14,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from spigot import native
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads
 
 _Made = TypeVar("_Made")
 
@@ -106,7 +106,7 @@ class ReadsWhole(nn.Module):
             and not torch.is_grad_enabled()
             and not torch.is_autocast_enabled("cpu")
             and inputs.dtype == torch.float32
-            and native.serves(inputs)
+            and kernels.serves(inputs)
         )
 
 
@@ -158,7 +158,7 @@ def whole_weights(weight: Float[Tensor, "outputs inputs"], bias: Float[Tensor, "
         weight: The matrix, a row for each output.
         bias: The bias; nothing is added if omitted.
     """
-    outputs, columns = len(weight), 4 * native.kernels.LSTM_LANES
+    outputs, columns = len(weight), 4 * kernels.compiled.LSTM_LANES
     numbers, scale = rounded(weight)
     bias = torch.zeros(outputs) if bias is None else checked(bias.detach().float())
     fill = -outputs % columns
@@ -177,7 +177,7 @@ def whole_product(inputs: Float[Tensor, "*batch d"], weights: WholeWeights, outp
     results = inputs.new_empty(*inputs.shape[:-1], outputs)
     if results.numel():
         rows = inputs.contiguous().flatten(0, -2) if inputs.ndim > 1 else inputs.contiguous().unsqueeze(0)
-        native.kernels.whole_product(rows, *weights, results.view(-1, outputs), kernel_threads())
+        kernels.compiled.whole_product(rows, *weights, results.view(-1, outputs), kernel_threads())
     return results
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from html import escape
 
 import spigot
-from spigot.interface import ESTIMATORS, AbstractEstimator
+from spigot import ESTIMATORS, AbstractEstimator
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.models import Account, Parser, Wire, account

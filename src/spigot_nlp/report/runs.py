@@ -303,7 +303,7 @@ def _facts(found: Sequence[Experiment]) -> list[tuple[str, str]]:
     seeds = sorted({run.config.seed for run in every})
     command = shlex.join(["spigot", "report", *(str(run.path) for run in every)])
     facts = [
-        ("made by", f"{origin()}, {spigot.native.status()}"),
+        ("made by", f"{origin()}, {spigot.kernels.status()}"),
         ("with", f"Python {sys.version.split()[0]}, torch {torch.__version__}, {torch.get_num_threads()} threads"),
         ("again", command),
         ("seeds", ", ".join(map(str, seeds))),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import spigot
-from spigot._runtime.threads import cores
 from spigot_nlp.bundled import run_folder
 from spigot_nlp.data.text.decoding import Errors
 from spigot_nlp.scale.documents import Manner
@@ -19,6 +18,7 @@ from spigot_nlp.scale.sources import Kind, Source, find_sources
 from spigot_nlp.scale.survey import Span, needs_survey, whole
 from spigot_nlp.scale.team import Failure, Team, handed_out
 from spigot_nlp.scale.worker import Order, own_plugins
+from spigot_nlp.threads import cores
 
 PIECE = 4_000_000
 """Bytes of text that become one shard, unless one says otherwise: some minutes of work for one core."""

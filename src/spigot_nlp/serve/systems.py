@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.text.conventions import Conventions

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spigot._algorithms.labels import label_sums
-from spigot.structures.graphs import SemanticGraphs
-from spigot.structures.trees import AbstractTrees
+from spigot import LabelledTrees, NonProjectiveTrees, ProjectiveTrees, SemanticGraphs
 from spigot.types import Mask, Parts
 from spigot_nlp.annotations.graphs import TOP
 from spigot_nlp.batches.batch import Batch
@@ -66,7 +64,7 @@ class ArcScore:
 
 
 def head_alternatives(
-    structure: AbstractTrees,
+    structure: ProjectiveTrees | NonProjectiveTrees,
     z: Parts,
     scores: Parts,
     mask: Mask,
@@ -95,7 +93,8 @@ def head_alternatives(
         there = exists.unsqueeze(-1).expand_as(scores) if possible is None else exists.unsqueeze(-1) & possible
         named = scores.masked_fill(~there, -torch.inf).argmax(-1)
         z, mask = z.sum(-1), mask.any(-1)
-        scores = arc_sums(scores, there)[0].masked_fill(~exists, 0)
+        scores, _ = LabelledTrees(structure, len(relations)).arc_scores(scores, there)
+        scores = scores.masked_fill(~exists, 0)
     marginals = structure.marginals(scores, mask)
     chosen = z.argmax(-2, keepdim=True)
     if structure.single_root:
@@ -130,18 +129,6 @@ def _with_root_in_place(scores: Parts, marginals: Parts, exists: Mask) -> Parts:
     likely = marginals[..., 0, :].clamp(min=torch.finfo(marginals.dtype).tiny)
     odds = likely.log() - (1 - likely).clamp(min=_SURE).log()
     return torch.cat([(others + odds).unsqueeze(-2), scores[..., 1:, :]], -2)
-
-
-def arc_sums(scores: Parts, mask: Mask) -> tuple[Parts, Mask]:
-    """What the labels of each arc come to, and which arcs exist: labelled trees as trees.
-
-    Example:
-        >>> scores, mask = arc_sums(torch.zeros(3, 3, 2), torch.ones(3, 3, 2, dtype=torch.bool))
-        >>> round(scores[0, 1].exp().item()), mask[0].tolist()          # no arcs into the root
-        (2, [False, True, True])
-    """
-    logs, _, arcs = label_sums(scores, mask, False)
-    return logs, arcs
 
 
 def _ranked(scores: Parts, marginals: Parts) -> Tensor:

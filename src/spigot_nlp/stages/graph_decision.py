@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spigot import native
-from spigot._runtime.threads import kernel_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads
 from spigot.types import Parts
 from spigot_nlp.annotations.graphs import Graphs
 from spigot_nlp.nn.best_products import WIDEST
@@ -120,7 +120,7 @@ def likely_roles(
         check_range("tags", tags, len(rules.possible) - 1)
         if not all(map(_are_numbers, (*sides[:2], predicates, arcs))):
             raise ValueError("Scores of graphs, or what they are made of, are not numbers; restore the parameters.")
-        native.kernels.likely_graphs(
+        kernels.compiled.likely_graphs(
             sides.heads.contiguous(),
             sides.dependents.contiguous(),
             lengths + 1,

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from spigot.structures.graphs import SemanticGraphs
+from spigot import SemanticGraphs
 from spigot.types import Mask, Parts
 from spigot_nlp.stages.constraints import Constraints, role_of
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import spigot
-from spigot.structures.trees import AbstractTrees
+from spigot import AbstractTrees
 from spigot.types import Mask, Parts, Values
 from spigot_nlp.batches.batch import Batch, Encoded
 from spigot_nlp.data.vocab import Vocab

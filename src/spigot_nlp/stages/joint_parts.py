@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spigot.structures.joint import JointGraphs
+from spigot import JointGraphs
 from spigot_nlp.stages.graph_scores import Scored, dense
 from spigot_nlp.stages.joint_likelihood import Block
 

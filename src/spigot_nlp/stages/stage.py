@@ -11,8 +11,7 @@ from pydantic import BeforeValidator, SerializeAsAny
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
-from spigot._runtime.registry import Registry
-from spigot.interface import AbstractStructure
+from spigot import AbstractStructure, Registry
 from spigot.types import Parts, Values
 from spigot_nlp.annotations.annotation import ANNOTATIONS, AbstractAnnotation
 from spigot_nlp.batches.batch import Batch, Encoded

@@ -6,8 +6,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from spigot._runtime.checks import NoStructureError
-from spigot.structures.trees import AbstractTrees
+from spigot import AbstractTrees, NoStructureError
 from spigot_nlp.stages.constraints import Constraints
 
 

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field, model_validator
 
 import spigot
-from spigot.structures.trees import AbstractTrees
+from spigot import AbstractTrees
 from spigot.types import Mask, Parts, Values
 from spigot_nlp.annotations.trees import GoldTrees, Trees, is_projective, tree_parts
 from spigot_nlp.batches.batch import Batch, Encoded
@@ -16,7 +16,7 @@ from spigot_nlp.nn.best_products import root_labels
 from spigot_nlp.nn.biaffine import Biaffine
 from spigot_nlp.nn.scorers import PairScorer
 from spigot_nlp.nn.whole import WHOLE
-from spigot_nlp.stages.alternatives import Alternative, arc_sums, head_alternatives
+from spigot_nlp.stages.alternatives import Alternative, head_alternatives
 from spigot_nlp.stages.constraints import Constraints, Infeasible, checked_demands
 from spigot_nlp.stages.evidence import Found, HelperPlan
 from spigot_nlp.stages.graph_scores import dense, flat_places
@@ -196,7 +196,9 @@ class TreeStage(AbstractStage[TreeSettings, Trees, AbstractTrees | spigot.Labell
 
     def arc_evidence(self, evidence: Evidence) -> Evidence:
         """What the relations of each arc come to together, by which the trees without them can be told."""
-        return evidence if self.relations is None else Evidence(*arc_sums(*evidence))
+        if not isinstance(self.structure, spigot.LabelledTrees):
+            return evidence
+        return Evidence(*self.structure.arc_scores(*evidence))
 
     @property
     def arc_labels(self) -> int:

@@ -15,7 +15,6 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from spigot._runtime.checks import brief
 from spigot_nlp.annotations import ANNOTATIONS
 from spigot_nlp.bundled import base_folder, run_folder
 from spigot_nlp.config import Config, resolved_config
@@ -27,6 +26,7 @@ from spigot_nlp.devices import find_device
 from spigot_nlp.encoders import AbstractEncoder, Precision
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.system import System
+from spigot_nlp.values import brief
 
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
 LEMMAS = "lemmas.json"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import create_model, model_validator
 
 import spigot
-from spigot.interface import ESTIMATORS, AbstractEstimator, AbstractPolytope, AbstractStructure
+from spigot import ESTIMATORS, AbstractEstimator, AbstractPolytope, AbstractStructure
 from spigot_nlp.values import Values, check_options
 
 Polytope = Literal["relaxation", "hull", "sequential"]
@@ -21,7 +21,7 @@ class EstimatorSettings(Values):
     """Which estimator, and its options.
 
     Attributes:
-        name: A key of `spigot.interface.ESTIMATORS`.
+        name: A key of `spigot.ESTIMATORS`.
 
     Example:
         >>> estimator_settings({"name": "spigot", "eta": 0.5}).name

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from spigot._runtime.registry import Registry
+from spigot import Registry
 from spigot.types import Parts
 from spigot_nlp.nn.features import head_features
 from spigot_nlp.nn.readers import HeadReader, RoundReader

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from torch import Tensor
 
-from spigot import ArcLabel, Box, HeadSimplex, SemanticGraphs, Simplex, native
+from spigot import ArcLabel, Box, HeadSimplex, SemanticGraphs, Simplex
 from spigot._algorithms.simplex import arc_labels_reference
 
 entries = st.lists(st.floats(-20, 20), min_size=1, max_size=9)
@@ -232,7 +232,7 @@ def test_the_pull_on_graphs_is_the_step_the_projection_and_the_difference(
     kernels: bool, sequential: bool, dtype: torch.dtype, eta: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not kernels:
-        monkeypatch.setattr(native, "serves", lambda *_: False)
+        monkeypatch.setattr("spigot._runtime.native.serves", lambda *_: False)
     torch.manual_seed(0)
     graphs, polytope = SemanticGraphs(5, deterministic=(1,)), ArcLabel(sequential)
     mask = graphs.everything(torch.zeros(6, 7, 7, 6)) & (torch.rand(6, 7, 7, 6) < 0.7)

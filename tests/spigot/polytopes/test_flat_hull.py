@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from spigot import AbstractStructure, ConvexHull, HeadSimplex, NonProjectiveTrees, ProjectiveTrees, native
+from spigot import AbstractStructure, ConvexHull, HeadSimplex, NonProjectiveTrees, ProjectiveTrees
 from spigot._algorithms.active_set import project_hull
+from spigot._runtime import native
 
 TREES = [
     ProjectiveTrees(),

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spigot import Alignments, ConvexHull, DiagonalSimplex, native
+from spigot import Alignments, ConvexHull, DiagonalSimplex
 from spigot._algorithms import alignments_reference as reference
+from spigot._runtime import native
 from tests.spigot import brute
 
 ALIGNMENTS = Alignments()

@@ -6,7 +6,6 @@ import mpmath
 import pytest
 import torch
 
-import spigot
 from spigot import Chains
 from tests.spigot import brute
 from tests.spigot.masks import chain_mask
@@ -117,7 +116,7 @@ def test_draws_are_those_of_the_generator_and_of_the_twin(monkeypatch: pytest.Mo
         chains.sample(some, mask, 2, generator)
         states.append(generator.get_state())
     assert torch.equal(*states)
-    monkeypatch.setattr(spigot.native, "available", False)
+    monkeypatch.setattr("spigot._runtime.native.available", False)
     twin = chains.sample(scores, mask, 40, torch.Generator().manual_seed(1))
     differ = (twin != draws[0]).flatten(-3).any(-1).double().mean()
     assert differ < 0.02, "the same but where a number falls next to the edge between two states"

@@ -84,7 +84,7 @@ def test_draws_beyond_enumeration_follow_the_marginals() -> None:
 
 def test_long_sentences_stay_exact() -> None:
     trees = ConstituencyTrees(1)
-    n = 150 if spigot.native.available else 30
+    n = 150 if spigot.kernels.available else 30
     scores = scores_of(n, 1, scale=300.0)
     mu, z = trees.marginals(scores), trees.argmax(scores)
     assert float(mu.sum()) == pytest.approx(2 * n - 1, abs=1e-6)

@@ -202,8 +202,8 @@ def test_factors_side_by_side_as_one_by_one(quadratic: float, fixes: bool, monke
         fixed[generator.random(scores.shape) < 0.1] = 0
         fixed[generator.random(scores.shape) < 0.1] = 1
     found = []
-    for available in {spigot.native.available, False}:
-        monkeypatch.setattr(spigot.native, "available", available)
+    for available in {spigot.kernels.available, False}:
+        monkeypatch.setattr("spigot._runtime.native.available", available)
         talks = Talks.begin(graph._network, np.zeros(3, np.int64), scores, fixed, 0.3)
         for _ in range(2):  # the second goes on from the first; so few steps that rounding errors stay small
             negotiate(talks, Terms(quadratic=quadratic, max_iterations=10, tolerance=1e-12))

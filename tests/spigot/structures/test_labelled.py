@@ -61,6 +61,22 @@ def test_one_label_is_no_label(trees: Trees) -> None:
 
 
 @every
+def test_scores_of_arcs_stand_for_their_labels(trees: Trees) -> None:
+    labelled = LabelledTrees(trees, 3)
+    mask = labelled.mask(torch.tensor([4, 2]))
+    mask[0, :, 2, 1] = False
+    scores = torch.randn(2, 5, 5, 3, generator=seeded(4), dtype=torch.float64, requires_grad=True)
+    arcs = labelled.arc_scores(scores, mask)
+    torch.testing.assert_close(trees.log_partition(*arcs), labelled.log_partition(scores, mask))
+    mu = labelled.marginals(scores, mask)
+    torch.testing.assert_close(trees.marginals(*arcs), mu.sum(-1))
+    (grad,) = torch.autograd.grad(trees.log_partition(*arcs).sum(), scores)
+    torch.testing.assert_close(grad, mu.detach())
+    half, _ = labelled.arc_scores(scores.detach().bfloat16(), mask)
+    assert half.dtype == torch.bfloat16
+
+
+@every
 def test_k_best_lists_every_labelled_tree(trees: Trees) -> None:
     labelled = LabelledTrees(trees, 2)
     mask = everything(3, 2)
@@ -135,7 +151,7 @@ def labelled_draws(scores: Tensor) -> Tensor:
 
 
 def test_a_sentence_of_the_size_of_a_treebank() -> None:
-    words, labels = (40, 30) if spigot.native.available else (8, 5)
+    words, labels = (40, 30) if spigot.kernels.available else (8, 5)
     for bare in (ProjectiveTrees(), NonProjectiveTrees()):
         trees = LabelledTrees(bare, labels)
         mask = trees.mask(torch.tensor([words, words // 2]))

@@ -91,7 +91,7 @@ def test_how_many_there_are(k: int) -> None:
 
 @pytest.mark.parametrize("shares", [(0.001, 0.001), (0.5, 0.5), (0.9999, 1), (0, 0.3), (0.7, None), (0.001, None)])
 def test_ten_thousand_entries(shares: tuple[float, float | None]) -> None:
-    count = 10_000 if spigot.native.available else 600  # in torch each entry is a step
+    count = 10_000 if spigot.kernels.available else 600  # in torch each entry is a step
     setting = int(shares[0] * count), None if shares[1] is None else int(shares[1] * count)
     structure = Subsets(*setting)
     generator = torch.Generator().manual_seed(1)
@@ -247,8 +247,8 @@ def test_a_generator_repeats_and_its_state_does_not_depend_on_scores() -> None:
 def test_kernel_and_torch_draw_and_rank_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = torch.randn(5, 40, generator=torch.Generator().manual_seed(10), dtype=torch.float64) * 3
     answers = []
-    for available in (spigot.native.available, False):
-        monkeypatch.setattr(spigot.native, "available", available)
+    for available in (spigot.kernels.available, False):
+        monkeypatch.setattr("spigot._runtime.native.available", available)
         structure = Subsets(3, 9)
         generator = torch.Generator().manual_seed(11)
         answers.append((structure.sample(scores, samples=20, generator=generator), *structure.k_best(scores, 7)))

@@ -16,7 +16,7 @@ from spigot._runtime.checks import NoStructureError
 from tests.spigot import brute
 from tests.spigot.structures.test_trees import Trees, every, full, kinds
 
-NATIVE = spigot.native.available
+NATIVE = spigot.kernels.available
 
 
 def seeded(seed: int) -> Generator:

@@ -40,7 +40,7 @@ def test_enumeration_counts(trees: Trees, projective: bool, single_root: bool, w
 
 
 @kinds
-@pytest.mark.parametrize("words", [0, 1, 2, 3, 5, 8, 13, 60 if spigot.native.available else 20])
+@pytest.mark.parametrize("words", [0, 1, 2, 3, 5, 8, 13, 60 if spigot.kernels.available else 20])
 def test_log_partition_of_zeros_counts_trees(trees: Trees, projective: bool, single_root: bool, words: int) -> None:
     count = brute.tree_count(words, projective=projective, single_root=single_root)
     for dtype, rtol in ((torch.float64, 1e-12), (torch.float32, 1e-5)):

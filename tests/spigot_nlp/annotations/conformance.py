@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from spigot.structures.graphs import SemanticGraphs
+from spigot import SemanticGraphs
 from spigot_nlp.annotations import ANNOTATIONS, AbstractAnnotation, Classes, Drawn, DrawnArc, Graphs, Tags, Trees
 from spigot_nlp.annotations.graphs import GoldGraph, graph_parts
 from spigot_nlp.annotations.trees import tree_parts

@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from spigot.structures.graphs import SemanticGraphs
+from spigot import SemanticGraphs
 from spigot_nlp.annotations import Formalisms
 from spigot_nlp.annotations.graphs import graph_parts
 from spigot_nlp.data.sentence import Arc, Graph, Sentence

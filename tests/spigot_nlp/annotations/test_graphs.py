@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot.structures.graphs import SemanticGraphs
+from spigot import SemanticGraphs
 from spigot_nlp.annotations.graphs import RARE, TOP, Graphs, graph_parts
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from tests.spigot_nlp.parsing import reviews, sentences

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from spigot.interface import ESTIMATORS
+from spigot import ESTIMATORS
 from spigot_nlp import cli
 from spigot_nlp.annotations import ANNOTATIONS
 from spigot_nlp.cli.watch import Watch
@@ -263,7 +263,7 @@ def test_an_estimator_of_a_plugin_is_a_system(tmp_path: Path, capsys: pytest.Cap
     path.write_text(
         "from dataclasses import dataclass\n"
         "import spigot\n"
-        "from spigot.interface import ESTIMATORS\n"
+        "from spigot import ESTIMATORS\n"
         "@ESTIMATORS.register('halved')\n"
         "@dataclass(frozen=True)\n"
         "class Halved(spigot.StraightThrough):\n"

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import numpy as safetensors
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging import perceptron, tag_features
 from spigot_nlp.data.tagging.perceptron import Features
 from spigot_nlp.data.tagging.tag_features import PROPERTIES, TagFeatures, properties
 from spigot_nlp.data.tagging.tagger import Tagger, jackknife
 
-compiled = pytest.mark.skipif(native.kernels is None, reason="there is no kernel to compare")
+compiled = pytest.mark.skipif(kernels.compiled is None, reason="there is no kernel to compare")
 
 NOUNS = ("river", "stone", "lamp", "otter", "violin", "harbour", "ladder", "comet")
 VERBS = ("sees", "lifts", "paints", "follows", "hears", "mends")
@@ -58,7 +58,7 @@ def tagger() -> Tagger:
 
 @pytest.fixture
 def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "kernels", None)
+    monkeypatch.setattr("spigot._runtime.native.kernels", None)
 
 
 def problem(seed: int) -> tuple[Features, np.ndarray, int]:
@@ -351,7 +351,7 @@ class TestJackknife:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(native.kernels is None, reason="takes a minute without the kernel")
+@pytest.mark.skipif(kernels.compiled is None, reason="takes a minute without the kernel")
 def test_accuracy_on_web_text() -> None:
     folder = os.environ.get("SPIGOT_DATA")
     if not folder or not (path := Path(folder, "ud-ewt")).is_dir():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.config import make_config
 from spigot_nlp.encoders import AbstractEncoder, BranchEncoder
 from spigot_nlp.models import Parser, fresh
@@ -51,7 +51,7 @@ def test_it_sees_what_its_trunk_sees() -> None:
     assert not torch.equal(branch(batch), before)  # but its vectors
 
 
-@pytest.mark.skipif(not native.available, reason="needs the kernels")
+@pytest.mark.skipif(not kernels.available, reason="needs the kernels")
 def test_in_whole_numbers_it_reads_each_distinct_word_once() -> None:
     parser = branching()
     parser.model.compute_in("int16")

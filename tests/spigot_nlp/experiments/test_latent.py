@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.interface import ESTIMATORS, AbstractSurrogate
+from spigot import ESTIMATORS, AbstractSurrogate
 from spigot_nlp.experiments.latent.contenders import BOUND, EXACT, UNBIASED, Contender, contender_of, contenders
 from spigot_nlp.experiments.latent.data import CLUSTERS, HALF, KINDS, TITLES, list_members, make_task
 from spigot_nlp.experiments.latent.documents import PICTURE, RESULTS, TEXT, update

@@ -30,7 +30,7 @@ def held(run: Callable[[bytes], object], data: bytes, seconds: float = 10.0) -> 
         raise
     except BaseException as error:
         kind = type(error)
-        ours = kind.__module__.startswith(("spigot.", "spigot_nlp.")) and issubclass(kind, _KINDS)
+        ours = kind.__module__.partition(".")[0] in ("spigot", "spigot_nlp") and issubclass(kind, _KINDS)
         if not ours and kind not in _KINDS:
             raise Broken(f"{kind.__name__}: {error}") from error
         message = str(error)

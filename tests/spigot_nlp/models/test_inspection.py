@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import spigot
-from spigot.interface import AbstractEstimator
+from spigot import AbstractEstimator
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.models import (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.interface import AbstractEstimator
+from spigot import AbstractEstimator
 from spigot_nlp.batches import Batch
 from spigot_nlp.config import Config, make_config
 from spigot_nlp.models import System

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import spigot
-from spigot.interface import AbstractEstimator
+from spigot import AbstractEstimator
 from spigot_nlp.config import Config, make_config
 from spigot_nlp.encoders import BiLSTMEncoder
 from spigot_nlp.models import Parser

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from spigot import native
-from spigot._runtime.threads import kernel_threads, use_threads
+from spigot import kernels
+from spigot.kernels import kernel_threads
 from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import FORMATS
 from spigot_nlp.data.formats.conll import parse_conllu, render_conllu
@@ -19,6 +19,7 @@ from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.models import parser as module
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.threads import use_threads
 from tests.spigot_nlp.parsing import (
     ALL_SYSTEMS,
     classifier,
@@ -202,7 +203,7 @@ def test_kernels_have_all_threads_where_they_do_the_work(monkeypatch: pytest.Mon
             whole.model.compute_in(precision)
             for _ in whole.parse(DATA["trees"].dev[:1]):
                 assert (torch.get_num_threads(), kernel_threads()) == (3, 3)
-    assert seen == [(3, 3), (1, 3) if native.available else (3, 3)]
+    assert seen == [(3, 3), (1, 3) if kernels.available else (3, 3)]
 
 
 def test_features_of_words_are_not_copied_from_the_file() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from spigot.structures.trees import AbstractTrees
+from spigot import AbstractTrees
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.lemmas import annotate
 from spigot_nlp.data.tagging.tagger import Tagger

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.nn.encoder import BiLSTM
 from spigot_nlp.nn.lstm import kernels_read, read_both_ways
 
-pytestmark = pytest.mark.skipif(not native.available, reason="there are no kernels")
+pytestmark = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 
 LENGTHS = torch.tensor([4, 9, 0, 1, 9, 7, 3])
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.nn.pairs import pair_tanh, pair_tanh_reference
 
-needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
+needs_kernels = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 
 
 def there_and_back(function, first: Tensor, second: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:

@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.nn.activations import quick_tanh_
 from spigot_nlp.nn.encoder import BiLSTM
 from spigot_nlp.nn.recurrence import layer_weights, read_layer, read_layer_reference
 from spigot_nlp.nn.whole import LARGEST, rounded
 
-needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
+needs_kernels = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_the_kernel_gives_what_its_twin_gives(units: int, halves: bool) -> None:
     inputs = torch.randn(11, width * (1 + halves))
     inputs[0] = 0
     place = torch.randint(0, len(inputs), (5, 6))
-    ours = layer_weights(*lstms, lanes=native.kernels.LSTM_LANES)
+    ours = layer_weights(*lstms, lanes=kernels.compiled.LSTM_LANES)
     found = read_layer(ours, inputs, place, lengths, units, halves=halves)
     right = read_layer_reference(layer_weights(*lstms), inputs, place, lengths, units, halves=halves)
     torch.testing.assert_close(found, right, atol=1e-3, rtol=0)  # a rounded state may fall to either side
@@ -43,7 +43,7 @@ def test_gates_that_are_quite_open_or_closed() -> None:
             weight.mul_(1e3)
     inputs, lengths = torch.tensor([[1.0, -1.0, 1.0, 1.0], [1.0, 1.0, -1.0, 0.0]]), torch.tensor([40])
     place = torch.arange(40).remainder(2).unsqueeze(0)
-    found = read_layer(layer_weights(*lstms, lanes=native.kernels.LSTM_LANES), inputs, place, lengths, 9)
+    found = read_layer(layer_weights(*lstms, lanes=kernels.compiled.LSTM_LANES), inputs, place, lengths, 9)
     assert found.isfinite().all()
     right = read_layer_reference(layer_weights(*lstms), inputs, place, lengths, 9)
     torch.testing.assert_close(found, right, atol=1e-3, rtol=0)
@@ -96,7 +96,7 @@ def test_nothing_to_read() -> None:
 
 @needs_kernels
 def test_what_the_kernel_trusts_is_checked() -> None:
-    weights = layer_weights(nn.LSTM(3, 4), nn.LSTM(3, 4), lanes=native.kernels.LSTM_LANES)
+    weights = layer_weights(nn.LSTM(3, 4), nn.LSTM(3, 4), lanes=kernels.compiled.LSTM_LANES)
     with pytest.raises(ValueError, match="lengths go from 3 to 3; they must be between 0 and 2"):
         read_layer(weights, torch.zeros(2, 3), torch.zeros(1, 2, dtype=torch.int64), torch.tensor([3]), 4)
     with pytest.raises(ValueError, match="place go from 0 to 2"):
@@ -112,7 +112,7 @@ def test_no_sum_of_whole_numbers_overflows(scale: float) -> None:
 
 
 def test_without_kernels_torch_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "available", False)
+    monkeypatch.setattr("spigot._runtime.native.available", False)
     lstm, inputs, lengths = BiLSTM(3, 4), torch.randn(2, 5, 3), torch.tensor([5, 2])
     with torch.no_grad():
         right = lstm(inputs, lengths)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from spigot import native
+from spigot import kernels
 from spigot_nlp.nn.biaffine import Biaffine
 from spigot_nlp.nn.whole import (
     LARGEST,
@@ -20,7 +20,7 @@ from spigot_nlp.nn.whole import (
     whole_weights,
 )
 
-needs_kernels = pytest.mark.skipif(not native.available, reason="there are no kernels")
+needs_kernels = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 
 
 @pytest.fixture(autouse=True)

@@ -50,7 +50,7 @@ def test_commands_are_those_of_the_project() -> None:
     run = " && ".join(rest for name, rest in steps() if name == "RUN")
     assert 'pip install --no-cache-dir -c constraints.txt ".[nlp]"' in run
     assert 'pip install ".[nlp]"' in (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "spigot.native.available" in run
+    assert "spigot.kernels.available" in run
     named = dict(steps())
     program, command, *words = json.loads(named["ENTRYPOINT"])
     assert (program, command) == ("spigot", "serve")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot import native
+from spigot import kernels
 from spigot_nlp.annotations.graphs import Graphs
 from spigot_nlp.models import Answer, Parser
 from spigot_nlp.nn.best_products import WIDEST
@@ -19,7 +19,7 @@ from spigot_nlp.stages.graphs import GraphStage
 from spigot_nlp.training.run import build
 from tests.spigot_nlp.parsing import corpus, experiment, sentences
 
-pytestmark = pytest.mark.skipif(not native.available, reason="there are no kernels")
+pytestmark = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 TAGS = 5
 
 

@@ -267,7 +267,7 @@ def test_words_hang_on_the_root_by_its_relation_and_on_words_by_others() -> None
             assert [not head for head in found.heads] == [name == "root" for name in found.relations or ()]
 
 
-@pytest.mark.skipif(not spigot.native.available, reason="there are no kernels")
+@pytest.mark.skipif(not spigot.kernels.available, reason="there are no kernels")
 def test_trees_are_decided_for_without_scores_of_all_relations() -> None:
     parser = labelled(syntax__scorer="biaffine", syntax__trees="nonprojective", semantics__pruning__learned=False)
     given = [sentence.without_annotation() for sentence in sentences(12, seed=3)]

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spigot import NonProjectiveTrees, ProjectiveTrees, native
-from spigot._runtime.checks import NoStructureError
-from spigot.structures.trees import AbstractTrees
+from spigot import AbstractTrees, NonProjectiveTrees, NoStructureError, ProjectiveTrees
 from spigot_nlp.stages.tree_limits import has_tree
 
 TREES = [kind(single_root=single) for kind in (ProjectiveTrees, NonProjectiveTrees) for single in (True, False)]
@@ -19,7 +17,7 @@ CYCLE = torch.tensor([[False, False, False], [False, False, True], [False, True,
 @pytest.fixture(params=[True, False], ids=["kernels", "torch"], autouse=True)
 def _implementation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.param:
-        monkeypatch.setattr(native, "available", False)
+        monkeypatch.setattr("spigot._runtime.native.available", False)
 
 
 @pytest.mark.parametrize("trees", TREES, ids=repr)

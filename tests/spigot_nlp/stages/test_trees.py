@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import spigot
-from spigot.structures.trees import AbstractTrees
+from spigot import AbstractTrees
 from spigot_nlp.annotations.trees import tree_heads, tree_parts
 from spigot_nlp.stages import TreeStage
 from tests.spigot import brute

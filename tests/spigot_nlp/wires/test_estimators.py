@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import spigot
-from spigot.interface import ESTIMATORS, AbstractSurrogate
+from spigot import ESTIMATORS, AbstractSurrogate
 from spigot.interface.estimators import explanation
 from spigot_nlp.config import make_config, systems
 from spigot_nlp.models.accounts import account

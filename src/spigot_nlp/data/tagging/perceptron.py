@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spigot import native
+from spigot import kernels
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -50,10 +50,10 @@ def tag(features: Features, weights: Ints) -> Ints:
         >>> tag(features, weights).tolist()
         [0, 1]
     """
-    if native.kernels is None:
+    if kernels.compiled is None:
         return tag_reference(features, weights)
     tagged = np.empty(len(features.fixed), dtype=np.int32)
-    native.kernels.perceptron_tag(*features, weights, tagged)
+    kernels.compiled.perceptron_tag(*features, weights, tagged)
     return tagged
 
 
@@ -78,9 +78,9 @@ def train(features: Features, order: Longs, gold: Ints, weights: Ints, totals: L
     References:
         Collins (2002), Discriminative training methods for hidden Markov models.
     """
-    if native.kernels is None:
+    if kernels.compiled is None:
         return train_reference(features, order, gold, weights, totals, step)
-    return native.kernels.perceptron_train(*features, order, gold, weights, totals, step)
+    return kernels.compiled.perceptron_train(*features, order, gold, weights, totals, step)
 
 
 def tag_reference(features: Features, weights: Ints) -> Ints:

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from spigot.estimators import Pipeline  # which also fills the registry
-from spigot.interface import ESTIMATORS, AbstractEstimator
+from spigot import (
+    ESTIMATORS,
+    AbstractEstimator,
+    Pipeline,  # which also fills the registry
+)
 from spigot_nlp.experiments.latent.methods import AbstractMethod, Given, Listed, Sampled, Through, learnable
 from spigot_nlp.experiments.latent.tasks import AbstractTask
 

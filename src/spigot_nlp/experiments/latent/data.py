@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import spigot
-from spigot.interface import AbstractMarginalStructure, AbstractRankedStructure, AbstractStructure
+from spigot import AbstractMarginalStructure, AbstractRankedStructure, AbstractStructure
 from spigot_nlp.experiments.latent.paths import all_paths, best_paths
 from spigot_nlp.experiments.latent.settings import Settings
 from spigot_nlp.experiments.latent.tasks import AbstractTask, Clusters, Instances, Parameters, Valued, scores_along

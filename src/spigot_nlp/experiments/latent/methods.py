@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot.interface import AbstractEstimator
+from spigot import AbstractEstimator
 from spigot_nlp.experiments.latent.tasks import AbstractTask, Instances, Parameters
 
 Lesson: TypeAlias = Callable[[Parameters, Instances], float]

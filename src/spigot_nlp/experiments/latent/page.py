@@ -151,5 +151,5 @@ def _facts(settings: Settings) -> list[tuple[str, str]]:
         ("test", f"{settings.test} unseen points of each seed"),
         ("gradients", f"{settings.batch} points, {settings.draws} draws"),
         ("first seed", str(settings.seed)),
-        ("versions", f"spigot {spigot.__version__}, torch {torch.__version__}; {spigot.native.status()}"),
+        ("versions", f"spigot {spigot.__version__}, torch {torch.__version__}; {spigot.kernels.status()}"),
     ]

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spigot.interface import AbstractStructure
+from spigot import AbstractStructure
 from spigot_nlp.experiments.latent.matching import match
 
 Parameters: TypeAlias = Mapping[str, Tensor]

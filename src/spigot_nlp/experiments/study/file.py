@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from spigot._runtime.checks import brief
 from spigot_nlp.config import find_config, shipped_configs
 from spigot_nlp.config import systems as known_systems
 from spigot_nlp.config.expansion import first_error
 from spigot_nlp.experiments.study.values import Range, Settings, Tried, flat, leaves
-from spigot_nlp.values import Count, Positive, Texts, Values
+from spigot_nlp.values import Count, Positive, Texts, Values, brief
 
 _STUDIES = next(iter(shipped_configs().values())).parent / "studies"
 _NAME = r"[\w.+-]+"
