@@ -1,0 +1,43 @@
+"""What golden values are computed with, besides the public names of `spigot`: the one place that a move edits.
+
+The systems are imported where they are used: the values of the layer are to be had without them.
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import spigot
+from spigot import factors
+
+COMMAND = (sys.executable, "-m", "spigot")
+"""How the command line is called in a process of its own."""
+
+
+def compiled() -> bool:
+    """Whether the kernels run here."""
+    return spigot.native.available
+
+
+def public_modules() -> Mapping[str, Any]:
+    """The modules whose public names are kept."""
+    return {"spigot": spigot, "spigot.factors": factors}
+
+
+def load(model: str, precision: str | None) -> Any:
+    """A model that comes with the systems, in its usual precision or another: a function from texts to documents."""
+    return spigot.load(model) if precision is None else spigot.load(model, precision=precision)  # pyright: ignore
+
+
+def run_command(*words: str | Path | int) -> None:
+    """Run a command line in this process."""
+    from spigot import cli
+
+    code = cli.main(list(map(str, words)))
+    assert code == 0, f"{words} ended with {code}"
+
+
+def read_sentences(model: str, file: Path, out: Path, precision: str) -> None:
+    """Parse a file of sentences, which are cut into words already."""
+    run_command("predict", model, file, "--out", out, "--precision", precision, "--threads", 1)
