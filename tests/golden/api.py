@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import spigot
+import spigot_nlp
 from spigot import factors
 
-COMMAND = (sys.executable, "-m", "spigot")
+COMMAND = (sys.executable, "-m", "spigot_nlp")
 """How the command line is called in a process of its own."""
 
 
 def compiled() -> bool:
     """Whether the kernels run here."""
-    return spigot.native.available
+    return spigot.kernels.available
 
 
 def public_modules() -> Mapping[str, Any]:
@@ -27,12 +28,12 @@ def public_modules() -> Mapping[str, Any]:
 
 def load(model: str, precision: str | None) -> Any:
     """A model that comes with the systems, in its usual precision or another: a function from texts to documents."""
-    return spigot.load(model) if precision is None else spigot.load(model, precision=precision)  # pyright: ignore
+    return spigot_nlp.load(model) if precision is None else spigot_nlp.load(model, precision=precision)  # pyright: ignore
 
 
 def run_command(*words: str | Path | int) -> None:
     """Run a command line in this process."""
-    from spigot import cli
+    from spigot_nlp import cli
 
     code = cli.main(list(map(str, words)))
     assert code == 0, f"{words} ended with {code}"

@@ -21,7 +21,7 @@ from tests.golden.names import public_names
 
 def make_layer(folder: Path) -> None:
     """The values of the layer; those that torch alone draws otherwise by a process without kernels."""
-    assert compiled(), "the kernels must run; see spigot.native.status()"
+    assert compiled(), "the kernels must run; see spigot.kernels.status()"
     for case in STRUCTURES:
         _refuse_near_ties(case)
     stored.write_values(folder / "layer.npz", layer.everything())

@@ -41,7 +41,10 @@ def _parameters(thing: Any) -> str:
     inner = thing.__func__ if isinstance(thing, classmethod | staticmethod) else thing
     if not callable(inner):
         return "value"
-    called = inspect.signature(inner)
+    try:
+        called = inspect.signature(inner)
+    except ValueError:
+        return "builtin"
     plain = [one.replace(annotation=inspect.Parameter.empty) for one in called.parameters.values()]
     text = str(called.replace(parameters=plain, return_annotation=inspect.Signature.empty))
     return re.sub(r"(?<=<)function (\w+) at 0x[0-9a-f]+", r"\1", text)
