@@ -19,6 +19,7 @@ from torch import Tensor
 import spigot
 from spigot import ESTIMATORS, Registry
 from spigot_nlp.annotations import ANNOTATIONS
+from spigot_nlp.cli import main
 from spigot_nlp.config import Config, Files, Optimiser, SharedEncoder, Values, make_config
 from spigot_nlp.config import settings as known_settings
 from spigot_nlp.config.presets import CONSUMED, POSSIBLE
@@ -118,20 +119,26 @@ def test_a_wrong_document_is_found(tmp_path: Path) -> None:
 
 
 def test_the_readme_shows_the_layer() -> None:
-    """The block that a reader copies first does what its comments say."""
+    """The block that a reader copies first sends back what the formula says."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    code = next(code for language, code, _ in blocks(text) if language == "python" and "spigot.argmax" in code)
+    code = next(code for language, code, _ in blocks(text) if language == "pycon" and "spigot.argmax" in code)
     namespace: dict[str, Tensor] = {}
-    exec(code, namespace)
-    scores, z, mask, states = (namespace[name] for name in ("scores", "z", "mask", "states"))
-    trees = spigot.ProjectiveTrees()
-    assert trees.contains(z.detach(), mask).all()
+    exec("".join(example.source for example in doctest.DocTestParser().get_examples(code)), namespace)
+    scores, z, states = (namespace[name] for name in ("scores", "z", "states"))
+    assert spigot.ProjectiveTrees().contains(z.detach()).all()
     leaf = z.detach().requires_grad_()
-    loss = torch.einsum("bij,bid->bjd", leaf, states).square().sum()
-    g = torch.autograd.grad(loss, leaf)[0].masked_fill(~mask, 0)
-    expected = z.detach() - spigot.HeadSimplex().project(z.detach() - g, mask)
+    g = torch.autograd.grad(torch.einsum("bhm,bhd->bmd", leaf, states).square().sum(), leaf)[0]
+    expected = z.detach() - spigot.HeadSimplex().project(z.detach() - g)
     assert scores.grad is not None
     torch.testing.assert_close(scores.grad, expected)
+
+
+def test_the_readme_shows_what_the_command_draws(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[0]
+    assert main(["draw", "--text", "The poet didn't sleep."]) == 0
+    drawn = capsys.readouterr().out
+    assert [line.rstrip() for line in drawn.splitlines()] == [line.rstrip() for line in shown.splitlines()]
 
 
 class Prompt(InteractiveConsole):
@@ -178,7 +185,7 @@ def table(section: str) -> set[str]:
     """The names in the first column of the table under a heading of the README."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     body = text.split(f"## {section}\n", 1)[1].split("\n## ", 1)[0]
-    return set(re.findall(r"^\| `(\w+)\(", body, re.MULTILINE))
+    return set(re.findall(r"^\| `(\w+)`", body, re.MULTILINE))
 
 
 def public(kind: type) -> set[str]:
@@ -199,7 +206,7 @@ def test_tables_list_every_structure_and_estimator() -> None:
 def test_table_of_estimators_says_which_are_hard() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for name in public(spigot.AbstractEstimator):
-        (row,) = re.findall(rf"^\| `{name}\(.*$", text, re.MULTILINE)
+        (row,) = re.findall(rf"^\| `{name}` .*$", text, re.MULTILINE)
         assert ("| hard |" in row) == getattr(spigot, name).hard
         assert ("| soft |" in row) != getattr(spigot, name).hard
 
