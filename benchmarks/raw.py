@@ -56,7 +56,7 @@ def quality() -> Iterator[Row]:
 def speed(run: Path | None = None) -> Iterator[Row]:
     """Finding sentences and tokens, beside parsing them with a joint model of the paper's size, or that of a run."""
     from benchmarks.parsing import briefly_trained
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import checkpoint
 
     data = corpus()
     with threads(THREADS):

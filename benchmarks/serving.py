@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from benchmarks.parsing import briefly_trained
 from benchmarks.timing import Row
 from benchmarks.training import THREADS, sentences
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 
 TEXTS = (
     "The old tailor quietly mended the coat that the children had torn.",

@@ -21,11 +21,11 @@ from spigot_nlp.data.tagging.lemmas import Lemmatiser
 from spigot_nlp.documents import TextParser
 from spigot_nlp.documents.for_spacy import SpacyComponent
 from spigot_nlp.encoders import READING
+from spigot_nlp.models import checkpoint
 from spigot_nlp.scale import datasets
 from spigot_nlp.scale.corpus import Options
 from spigot_nlp.serve.settings import Settings
 from spigot_nlp.serve.systems import open_systems
-from spigot_nlp.training import checkpoint
 from spigot_nlp.training.packing import pack
 
 TEXT = "The old tailor gave the poet a letter yesterday. She didn't read it."

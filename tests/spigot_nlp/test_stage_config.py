@@ -8,7 +8,7 @@ import pytest
 
 from spigot_nlp.config import Config, load_config, make_config, resolved_config, shipped_configs
 from spigot_nlp.config.presets import MULTITASK
-from spigot_nlp.training.checkpoint import CONFIG, read_config, write_config
+from spigot_nlp.models.checkpoint import CONFIG, read_config, write_config
 from tests.spigot_nlp.parsing import ALL_SYSTEMS, CLASSIFIERS
 
 CONFIGS = list(shipped_configs().values())

@@ -243,7 +243,7 @@ def answers(
         FileNotFoundError: no-such-run is neither a run folder nor a file of predictions: there is no such thing.
     """
     if source.is_dir():
-        from spigot_nlp.training import checkpoint
+        from spigot_nlp.models import checkpoint
 
         parser = checkpoint.load(source)
         check_values(parser, gold, run=source, file=file, format=format)

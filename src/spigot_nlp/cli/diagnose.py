@@ -84,7 +84,7 @@ def diagnose(
         Print the numbers as JSON instead of tables.
     """
     from spigot_nlp.evaluation import describe
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import checkpoint
 
     system = checkpoint.load(run)
     field = _field(system, run)
@@ -168,7 +168,7 @@ def changes_in(run: Path) -> list[float]:
         >>> changes_in(run)
         [0.25]
     """
-    from spigot_nlp.training.checkpoint import STEPS
+    from spigot_nlp.models.checkpoint import STEPS
     from spigot_nlp.training.development import CHANGED
 
     try:

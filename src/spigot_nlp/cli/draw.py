@@ -114,7 +114,7 @@ def draw(
 def _parsed(text: str, model: Path, sentence: str | None) -> list[Drawing]:
     """What a model finds in the sentences of a text, of which there must be one, or in one of them."""
     from spigot_nlp.encoders import READING
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import checkpoint
 
     parser = checkpoint.load(model, precision=READING)
     sentences = list(parser.parse_text(text))

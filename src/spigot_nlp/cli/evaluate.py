@@ -83,8 +83,7 @@ def evaluate(
     as_json
         Print the numbers as JSON instead of tables.
     """
-    from spigot_nlp.models import certainty
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import certainty, checkpoint
 
     others = {"--tests": tests, "--labels": labels, "--graph": graph, "--field": bool(field)}
     if raw:
@@ -177,7 +176,8 @@ def _each(parser: "Parser", gold: "Sequence[Sentence]", predicted: "Sequence[Sen
 
 def _score_tests(run: Path, threads: int | None, device: str, precision: Precision, *, as_json: bool) -> None:
     from spigot_nlp.cli.train import print_run
-    from spigot_nlp.training import checkpoint, score_tests
+    from spigot_nlp.models import checkpoint
+    from spigot_nlp.training import score_tests
 
     with use_threads(threads):
         scores = score_tests(

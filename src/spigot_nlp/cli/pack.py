@@ -19,7 +19,7 @@ def pack(run: Path, out: Path, /, *, base: str = "") -> None:
     base
         A packed model that has some of the same parts, such as en: what both have is left out, and taken from there.
     """
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import checkpoint
     from spigot_nlp.training.packing import pack as packed
 
     folder = packed(run, out, base=base)

@@ -94,8 +94,8 @@ def parse(
         How many threads torch may use in each process; by default one where there are several processes, and elsewhere
         one for each core, up to four.
     """
+    from spigot_nlp.models import checkpoint
     from spigot_nlp.report.page import check_target
-    from spigot_nlp.training import checkpoint
 
     corpus = corpus or Corpus()
     if corpus.is_meant(out, to):

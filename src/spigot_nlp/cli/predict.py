@@ -94,8 +94,8 @@ def predict(
     skip_bad
         Leave out malformed sentences and say how many; without it they are an error.
     """
+    from spigot_nlp.models import checkpoint
     from spigot_nlp.report.page import check_target
-    from spigot_nlp.training import checkpoint
 
     check_names([file], out)
     if file != STREAM:

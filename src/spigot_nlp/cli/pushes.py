@@ -62,7 +62,7 @@ def pushes(
     as_json
         Print the numbers as JSON instead of tables.
     """
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import checkpoint
 
     if sentences < 0:
         raise ValueError(f"--sentences is {sentences}; give how many to look at, or 0 for all.")

@@ -243,11 +243,11 @@ def _finish(planner: "Planner", known: "list[Progress]", *, tests: bool, as_json
     """From finished runs to tables and a page."""
     from spigot_nlp.experiments.study.arms import reported, tuning_rows, write_tuning
     from spigot_nlp.experiments.study.record import read_record, summary
+    from spigot_nlp.models.checkpoint import write_text
     from spigot_nlp.report.page import render, write
     from spigot_nlp.report.study_page import study_markdown, study_page, study_plain
     from spigot_nlp.report.study_results import study_results
     from spigot_nlp.report.study_tables import study_tables
-    from spigot_nlp.training.checkpoint import write_text
 
     rows, found = tuning_rows(planner, known), reported(planner, known)
     record = read_record(planner.out)

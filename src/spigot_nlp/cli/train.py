@@ -73,8 +73,8 @@ def train(
         Print the scores as JSON instead of tables.
     """
     from spigot_nlp.cli.watch import watched
+    from spigot_nlp.models.checkpoint import SCORES
     from spigot_nlp.training import run
-    from spigot_nlp.training.checkpoint import SCORES
     from spigot_nlp.training.loop import phases
     from spigot_nlp.training.requirements import overridden, remarks
 
@@ -124,7 +124,7 @@ def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> tupl
 
 
 def _resumed(run: Path, tests: bool) -> "Config":
-    from spigot_nlp.training.checkpoint import CONFIG, read_config
+    from spigot_nlp.models.checkpoint import CONFIG, read_config
 
     if not (run / CONFIG).exists():
         raise FileNotFoundError(
@@ -138,7 +138,7 @@ def _resumed(run: Path, tests: bool) -> "Config":
 
 def _check_folder(folder: Path) -> None:
     """Complain now if the run cannot be kept, not after the corpus is read."""
-    from spigot_nlp.training.checkpoint import CONFIG
+    from spigot_nlp.models.checkpoint import CONFIG
 
     if (folder / CONFIG).exists():
         raise FileExistsError(
@@ -155,7 +155,7 @@ def _check_folder(folder: Path) -> None:
 
 def _resumable(steps: "Iterator[Step]", folder: Path, device: str, precision: str) -> "Iterator[Step]":
     """Pass the steps on; an interruption says how to go on."""
-    from spigot_nlp.training.checkpoint import CONFIG
+    from spigot_nlp.models.checkpoint import CONFIG
     from spigot_nlp.training.run import precision_of
 
     try:

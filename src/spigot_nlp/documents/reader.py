@@ -23,9 +23,9 @@ from spigot_nlp.data.text.foreign import Foreign
 from spigot_nlp.documents.document import Doc
 from spigot_nlp.encoders import READING, Precision
 from spigot_nlp.garbage import uncollected
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.threads import own_threads
-from spigot_nlp.training import checkpoint
 
 _FEW = 200
 """Words that one thread parses as quickly as several."""

@@ -16,7 +16,7 @@ from spigot_nlp.corpora.prepared import CACHE_VARIABLE
 from spigot_nlp.experiments.processes import Launcher, LocalLauncher, Process, is_locked, signal_name
 from spigot_nlp.experiments.study.trials import Trial
 from spigot_nlp.locks import lock
-from spigot_nlp.training.checkpoint import SCORES
+from spigot_nlp.models.checkpoint import SCORES
 
 COMMAND = (sys.executable, "-m", "spigot_nlp")
 """What runs a command of spigot, before its words."""

@@ -15,11 +15,11 @@ import spigot
 from spigot_nlp.experiments.children import Children, surroundings
 from spigot_nlp.experiments.post import MARK, Post, unfit
 from spigot_nlp.experiments.processes import is_locked
+from spigot_nlp.models.checkpoint import write_text
 from spigot_nlp.ray_cluster import cores as _cores
 from spigot_nlp.ray_cluster import join_cluster
 from spigot_nlp.ray_cluster import last_line as _last_line
 from spigot_nlp.ray_cluster import ray_module as _ray
-from spigot_nlp.training.checkpoint import write_text
 
 _NAP = 0.5  # seconds that a worker waits for its training before it listens again
 _ANSWER = 300.0  # seconds that the machines have to say whether they see the folder

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from spigot_nlp.config import Config, systems
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 from spigot_nlp.training.judges import Judge, judges
 
 _SAME = ("seed", "name", "data.root", "training.tests", "training.save_seconds")  # and whatever a stage starts from

@@ -14,6 +14,7 @@ import spigot
 from spigot_nlp.annotations import further_judges
 from spigot_nlp.evaluation.analysis import analyse
 from spigot_nlp.evaluation.analysis_tables import analysis_tables
+from spigot_nlp.models import checkpoint
 from spigot_nlp.report.accounts import account_markup, live_wires
 from spigot_nlp.report.answers import Answers, answers, is_whole
 from spigot_nlp.report.explore import explorer, still
@@ -24,7 +25,6 @@ from spigot_nlp.report.page import Page, Section, environment, source
 from spigot_nlp.report.results import curve_section, result_tables
 from spigot_nlp.report.speed import speed_section
 from spigot_nlp.report.verdict import verdict
-from spigot_nlp.training import checkpoint
 
 SENTENCES = 100
 """How many sentences a report shows unless told otherwise."""

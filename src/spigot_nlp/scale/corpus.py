@@ -114,7 +114,7 @@ def parse_corpus(
         ValueError: If something is wrong with what is asked for, or the folder has answers to something else.
         RuntimeError: If some pieces could not be parsed; the others are.
     """
-    from spigot_nlp.training import checkpoint
+    from spigot_nlp.models import checkpoint
 
     if options.piece < 1 or threads < 1 or (workers is not None and workers < 1):
         raise ValueError(

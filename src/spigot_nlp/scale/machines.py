@@ -141,7 +141,7 @@ def packed_model(folder: Path) -> dict[str, bytes]:
         >>> packed_model(folder)
         {'config.toml': b"name = 'x'"}
     """
-    from spigot_nlp.training.checkpoint import CONFIG, MODEL, TAGGER, VOCAB
+    from spigot_nlp.models.checkpoint import CONFIG, MODEL, TAGGER, VOCAB
 
     paths = [folder / name for name in (CONFIG, VOCAB, TAGGER, MODEL)]
     paths += sorted((folder / "encoders").rglob("*"))  # what transformers need beside their weights

@@ -14,7 +14,7 @@ from spigot_nlp.forks import can_fork
 from spigot_nlp.scale.team import Failure, Hand, Lost
 from spigot_nlp.scale.worker import Order, Worker
 
-_LOADED = ["spigot_nlp.scale.processes", "spigot_nlp.training.checkpoint"]  # and torch, with them
+_LOADED = ["spigot_nlp.scale.processes", "spigot_nlp.models.checkpoint"]  # and torch, with them
 
 
 class ProcessTeam:

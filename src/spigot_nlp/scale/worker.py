@@ -141,7 +141,7 @@ class Worker:
         """The model, loaded when it is first needed."""
         import torch
 
-        from spigot_nlp.training import checkpoint
+        from spigot_nlp.models import checkpoint
 
         order = self.order
         for name in order.plugins:

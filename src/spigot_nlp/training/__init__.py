@@ -1,6 +1,6 @@
 """Training: steps, states that can be saved, several processes."""
 
-from spigot_nlp.training.checkpoint import load
+from spigot_nlp.models.checkpoint import load
 from spigot_nlp.training.loop import Diverged, Step, Trainer
 from spigot_nlp.training.run import resume, train
 from spigot_nlp.training.scoring import score_tests

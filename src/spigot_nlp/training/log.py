@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 from spigot_nlp.training.loop import Step, Trainer
 
 

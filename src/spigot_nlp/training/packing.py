@@ -20,7 +20,7 @@ from spigot_nlp.corpora.corpus import load_lemmatised
 from spigot_nlp.data.tagging.lemma_table import LemmaTable
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.vocab import Vocab
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 
 _LARGE = 4096
 """Smaller tensors are kept in half precision."""

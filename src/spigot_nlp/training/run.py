@@ -16,9 +16,9 @@ from spigot_nlp.config import Config
 from spigot_nlp.config.experiment import shared_encoder, trained_encoder
 from spigot_nlp.corpora.corpus import Corpus, load_corpus
 from spigot_nlp.encoders import Precision
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training import checkpoint
 from spigot_nlp.training.distributed import anyone, is_main, processes, wait
 from spigot_nlp.training.lock import alone
 from spigot_nlp.training.log import Log

@@ -16,8 +16,8 @@ from spigot_nlp.corpora.corpus import Corpus, load_tests
 from spigot_nlp.data.formats import write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.encoders import Precision
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training import checkpoint
 from spigot_nlp.training.development import annotated
 from spigot_nlp.training.gold import keep_gold
 from spigot_nlp.training.requirements import check_judged

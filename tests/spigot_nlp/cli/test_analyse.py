@@ -14,7 +14,7 @@ from spigot_nlp.corpora.synthetic import synthetic
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.evaluation.analysis import analyse
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 
 GOLD = [replace(sentence, id=f"s{k}") for k, sentence in enumerate(synthetic(8, seed=5))]
 PARSED = [replace(sentence, label=None) for sentence in GOLD]

@@ -16,7 +16,7 @@ from spigot_nlp.data.formats import FORMATS, read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import left_branching, right_branching, score_graphs, score_trees
 from spigot_nlp.evaluation.labels import score_labels
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 
 GOLD = synthetic(12, seed=5)
 PLAIN = [Sentence(sentence.forms) for sentence in GOLD]

@@ -14,8 +14,8 @@ from spigot_nlp.corpora.synthetic import splits, synthetic
 from spigot_nlp.data.formats import write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation import describe
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.uncertainty import head_entropy
-from spigot_nlp.training import checkpoint
 
 GOLD = synthetic(12, seed=5)
 DEV = splits(train=60, dev=8, test=8, ood=8).dev  # that of the tiny experiment

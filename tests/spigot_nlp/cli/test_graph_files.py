@@ -8,8 +8,7 @@ from spigot_nlp import cli
 from spigot_nlp.config import make_config
 from spigot_nlp.corpora.synthetic import formalisms, synthetic
 from spigot_nlp.data.formats import read, write
-from spigot_nlp.models import fresh
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint, fresh
 
 NAMES = ["valency", "graph", "dependencies"]
 SENTENCES = [formalisms(sentence) for sentence in synthetic(3)]

@@ -15,10 +15,10 @@ from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.raw import detokenise, sentences
 from spigot_nlp.documents import TextParser
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.serve import Api
 from spigot_nlp.serve.systems import Served
-from spigot_nlp.training import checkpoint
 from tests.spigot_nlp.parsing import curly_parser
 
 TEXT = 'The tailor didn\'t see Mr. Poe. "Why?"\n\nNobody  knows\nthat... Rivers move stones!\n'

@@ -10,8 +10,8 @@ import pytest
 
 from spigot_nlp import cli
 from spigot_nlp.data.formats import read
+from spigot_nlp.models import checkpoint
 from spigot_nlp.scale import Counts, Manifest, read_manifest
-from spigot_nlp.training import checkpoint
 from tests.spigot_nlp.processes import Python
 
 LINE = "Rain {0} fell on the old house. Nobody knew why?"

@@ -21,11 +21,11 @@ from spigot_nlp.cli.watch import Watch
 from spigot_nlp.config import load_config
 from spigot_nlp.data.formats import FORMATS, read
 from spigot_nlp.encoders import ENCODERS
+from spigot_nlp.models import checkpoint
 from spigot_nlp.plugins import PLUGINS
 from spigot_nlp.serve import Api
 from spigot_nlp.serve.systems import Served
 from spigot_nlp.stages import STAGES
-from spigot_nlp.training import checkpoint
 from spigot_nlp.training.loop import Step
 from spigot_nlp.wires import READERS
 from tests.spigot_nlp import processes

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spigot_nlp import cli
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 from tests.spigot_nlp import processes
 
 # Few steps: what rounding does to two trainings grows with their number.

@@ -9,8 +9,8 @@ import spigot
 from spigot_nlp import cli
 from spigot_nlp.corpora.synthetic import splits, synthetic
 from spigot_nlp.data.formats import write
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.accounts import pushes
-from spigot_nlp.training import checkpoint
 
 DEV = splits(train=60, dev=8, test=8, ood=8).dev  # that of the tiny experiment
 WIRE = "syntax -> semantics"

@@ -11,7 +11,7 @@ import pytest
 
 from spigot_nlp import cli
 from spigot_nlp.config import load_config
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 from spigot_nlp.training import run as training
 from spigot_nlp.training.run import resume, train
 from tests.spigot_nlp import processes

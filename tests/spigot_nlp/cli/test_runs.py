@@ -16,7 +16,7 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.data.text.treebank import treebank_text
 from spigot_nlp.evaluation import score_graphs, score_raw, score_trees
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 
 GOLD = synthetic(12, seed=5)
 FAST = ["--threads", "1", "--samples", "50"]

@@ -14,7 +14,7 @@ from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import score_graphs
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 
 SPLITS = splits(train=24, dev=6, test=2, ood=2)
 ENCODER = "{ word_dim = 8, lemma_dim = 0, tag_dim = 0, hidden = 8, layers = 1 }"

@@ -10,8 +10,8 @@ import torch
 from spigot_nlp import cli
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.system import System
-from spigot_nlp.training import checkpoint
 
 
 def test_a_run_has_everything(trained):

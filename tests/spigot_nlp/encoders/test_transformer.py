@@ -26,8 +26,7 @@ from spigot_nlp.encoders import (
     make_encoder,
 )
 from spigot_nlp.encoders.pretrained import Pretrained
-from spigot_nlp.models import fresh
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint, fresh
 from tests.spigot_nlp import transformers as tiny
 from tests.spigot_nlp.parsing import sentences
 

@@ -16,8 +16,8 @@ from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.data.vocab import read_vectors
 from spigot_nlp.experiments.study.file import load_study
+from spigot_nlp.models import checkpoint
 from spigot_nlp.serve.query import read_json, read_query
-from spigot_nlp.training import checkpoint
 from tests.spigot_nlp.fuzz import seeds, sst_reader
 from tests.spigot_nlp.fuzz.contract import Broken
 

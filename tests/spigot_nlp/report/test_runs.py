@@ -20,7 +20,7 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import analyse, graph_counts, interval
 from spigot_nlp.evaluation.analysis_tables import analysis_tables
-from spigot_nlp.models import account
+from spigot_nlp.models import account, checkpoint
 from spigot_nlp.report.accounts import account_drawing, account_markup, estimators, live_wires
 from spigot_nlp.report.answers import Judged
 from spigot_nlp.report.explore import choose, compared
@@ -29,7 +29,6 @@ from spigot_nlp.report.page import Page, render
 from spigot_nlp.report.results import SAMPLES
 from spigot_nlp.report.runs import report
 from spigot_nlp.report.step_chart import touched
-from spigot_nlp.training import checkpoint
 from spigot_nlp.training.run import train
 from tests.spigot_nlp.report.test_page import Outline
 

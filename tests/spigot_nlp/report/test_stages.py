@@ -10,14 +10,13 @@ import pytest
 from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.models import account, fresh
+from spigot_nlp.models import account, checkpoint, fresh
 from spigot_nlp.report.accounts import account_markup, estimators, live_wires
 from spigot_nlp.report.answers import Answers, answers, judge
 from spigot_nlp.report.material import Contender, Run, experiments, read_run
 from spigot_nlp.report.page import Page, render
 from spigot_nlp.report.runs import report
 from spigot_nlp.report.speed import Pace
-from spigot_nlp.training import checkpoint
 from spigot_nlp.training.judges import judges
 from spigot_nlp.training.run import train
 

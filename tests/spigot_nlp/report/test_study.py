@@ -14,6 +14,7 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import Counts, graph_counts, holm, score_graphs, seed_bootstrap, seed_interval
+from spigot_nlp.models import checkpoint
 from spigot_nlp.report.page import render
 from spigot_nlp.report.study import Arm, Study
 from spigot_nlp.report.study_page import study_markdown, study_page, study_plain
@@ -21,7 +22,6 @@ from spigot_nlp.report.study_pictures import study_pictures
 from spigot_nlp.report.study_results import study_results
 from spigot_nlp.report.study_runs import study_of
 from spigot_nlp.report.study_tables import cost_tables, curve_tables, difference_tables, score_tables, study_tables
-from spigot_nlp.training import checkpoint
 
 GOLD = [
     Sentence(("Rain", "fell"), tags=("_", "_"), lemmas=("_", "_"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]), id=str(k))

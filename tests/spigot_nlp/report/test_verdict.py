@@ -9,10 +9,10 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import bootstrap, graph_counts, score_graphs
+from spigot_nlp.models import checkpoint
 from spigot_nlp.report.material import experiments, read_run
 from spigot_nlp.report.page import Section
 from spigot_nlp.report.verdict import verdict
-from spigot_nlp.training import checkpoint
 
 GOLD = [
     Sentence(("Rain", "fell"), tags=("_", "_"), lemmas=("_", "_"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]), id=str(k))

@@ -10,12 +10,11 @@ import torch
 
 from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.models import fresh
+from spigot_nlp.models import checkpoint, fresh
 from spigot_nlp.scale import corpus
 from spigot_nlp.scale.processes import answered
 from spigot_nlp.scale.team import Failure, Lost
 from spigot_nlp.scale.worker import Order, Worker
-from spigot_nlp.training import checkpoint
 
 SMALL = {"mlp": 8, "encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}}
 RAIN = Sentence(

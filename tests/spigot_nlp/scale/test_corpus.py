@@ -12,14 +12,13 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.locks import lock
-from spigot_nlp.models import fresh
+from spigot_nlp.models import checkpoint, fresh
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.scale import Options, parse_corpus, read_manifest
 from spigot_nlp.scale.ledger import DONE, MANIFEST
 from spigot_nlp.scale.machines import packed_model
 from spigot_nlp.scale.shards import Look
 from spigot_nlp.scale.worker import Order, Worker
-from spigot_nlp.training import checkpoint
 from tests.spigot_nlp.scale.conftest import RAIN, TEXTS, Here, save_model
 from tests.spigot_nlp.transformers import bert
 

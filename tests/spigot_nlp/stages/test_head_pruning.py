@@ -12,13 +12,13 @@ from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import load_corpus
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.build import fresh
+from spigot_nlp.models.checkpoint import load
 from spigot_nlp.models.inspection import inspect
 from spigot_nlp.models.system import System
 from spigot_nlp.stages import TreeStage
 from spigot_nlp.stages.constraints import Constraints
 from spigot_nlp.stages.head_pruning import HeadPruner, HeadPruning
 from spigot_nlp.stages.trees import TreeSettings
-from spigot_nlp.training.checkpoint import load
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.run import train
 from tests.spigot import brute

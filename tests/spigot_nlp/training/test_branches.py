@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from spigot_nlp.config import Config, make_config
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.checkpoint import write_tensors
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training import checkpoint, train
-from spigot_nlp.training.checkpoint import write_tensors
+from spigot_nlp.training import train
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.requirements import unread
 from spigot_nlp.training.run import build, take_stages

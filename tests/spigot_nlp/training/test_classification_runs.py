@@ -14,9 +14,9 @@ from spigot_nlp.corpora.corpus import Corpus, load_corpus
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation.labels import score_labels
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.checkpoint import load, write_tensors
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training import checkpoint
-from spigot_nlp.training.checkpoint import load, write_tensors
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.run import build, resume, take_stages, train
 from tests.spigot_nlp.parsing import classification, classifier, review_corpus, reviews, semantics, sentences

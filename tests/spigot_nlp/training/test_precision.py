@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from spigot_nlp.config import make_config
 from spigot_nlp.encoders import Precision
-from spigot_nlp.training import checkpoint
+from spigot_nlp.models import checkpoint
 from spigot_nlp.training.run import precision_of, resume, train
 from tests.spigot_nlp.training.test_run import finished
 

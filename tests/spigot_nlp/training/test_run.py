@@ -18,9 +18,9 @@ from spigot_nlp.config import Config
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation.metrics import score_graphs
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.checkpoint import load, read_config, read_tensors, write_tensors
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training import checkpoint
-from spigot_nlp.training.checkpoint import load, read_config, read_tensors, write_tensors
 from spigot_nlp.training.loop import Diverged
 from spigot_nlp.training.run import build, resume, train
 from tests.spigot_nlp.parsing import classification, experiment, parser, sentences, syntax

@@ -8,8 +8,8 @@ import pytest
 
 from spigot_nlp import cli
 from spigot_nlp.corpora import corpus as corpora
+from spigot_nlp.models.checkpoint import read_config
 from spigot_nlp.training import resume, score_tests, train
-from spigot_nlp.training.checkpoint import read_config
 from spigot_nlp.training.packing import pack
 from tests.spigot_nlp.training.test_run import config, data
 

@@ -13,8 +13,8 @@ from spigot_nlp.config import Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, Split, load_corpus
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Graph, Sentence
-from spigot_nlp.training import checkpoint
-from spigot_nlp.training.checkpoint import load, write_tensors
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.checkpoint import load, write_tensors
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.run import build, resume, take_stages, train
 from tests.spigot_nlp.parsing import corpus, review_corpus, sentences

@@ -11,9 +11,9 @@ from typing import Any
 from spigot_nlp.experiments.study.plan import Planner
 from spigot_nlp.experiments.study.progress import Progress, by_name
 from spigot_nlp.experiments.study.trials import show_value
+from spigot_nlp.models.checkpoint import write_text
 from spigot_nlp.report.study import Arm
 from spigot_nlp.report.study import Study as ReportedStudy
-from spigot_nlp.training.checkpoint import write_text
 
 _AT = "at"  # what reports call the places of a study that names them
 

@@ -11,7 +11,7 @@ from typing import Any
 from spigot_nlp.experiments.children import Status
 from spigot_nlp.experiments.study.trials import Trial
 from spigot_nlp.experiments.tail import Tail
-from spigot_nlp.training.checkpoint import STEPS
+from spigot_nlp.models.checkpoint import STEPS
 from spigot_nlp.training.plan import phases
 
 _HELPER = 0.5  # what an epoch of a helper costs, in epochs of a stage

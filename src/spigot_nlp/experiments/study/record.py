@@ -10,7 +10,7 @@ from typing import Any
 from spigot_nlp.config import Config
 from spigot_nlp.experiments.study.progress import Progress
 from spigot_nlp.experiments.study.trials import Trial
-from spigot_nlp.training.checkpoint import CONFIG, read_config, write_text
+from spigot_nlp.models.checkpoint import CONFIG, read_config, write_text
 
 RECORD = "study.json"
 

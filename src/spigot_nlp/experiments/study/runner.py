@@ -13,7 +13,7 @@ from spigot_nlp.experiments.study.progress import Follower, Progress, by_name
 from spigot_nlp.experiments.study.record import Record, check_run, read_record, write_record
 from spigot_nlp.experiments.study.trials import Trial
 from spigot_nlp.experiments.workers import Workers
-from spigot_nlp.training.checkpoint import CONFIG, SCORES, write_config
+from spigot_nlp.models.checkpoint import CONFIG, SCORES, write_config
 
 Team = Callable[[Path], Workers]
 """Makes what trains in a folder."""
