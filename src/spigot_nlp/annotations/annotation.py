@@ -3,15 +3,17 @@
 import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from torch import Tensor
 
 from spigot import Registry
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.evaluation.counts import Counts
 from spigot_nlp.tables import Table, plain_table
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.counts import Counts
 
 ANNOTATIONS: "Registry[AbstractAnnotation]" = Registry("kind of annotation")
 """The kinds of annotation by name."""
@@ -82,7 +84,7 @@ class Measure:
 
     name: str
     key: str
-    counts: Callable[[Iterable[Sentence], Iterable[Sentence]], Counts]
+    counts: Callable[[Iterable[Sentence], Iterable[Sentence]], "Counts"]
     about: str = ""
 
     def value(self, scores: Mapping[str, Any]) -> float:

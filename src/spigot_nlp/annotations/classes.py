@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import torch
 from jaxtyping import Int
@@ -21,9 +21,10 @@ from spigot_nlp.annotations.annotation import (
     percent,
 )
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.evaluation.labels import LabelScores, score_labels
-from spigot_nlp.evaluation.metrics import label_counts
 from spigot_nlp.tables import Table, plain_table
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.labels import LabelScores
 
 ACCURACY = "accuracy"
 
@@ -70,13 +71,17 @@ class Classes(AbstractAnnotation):
         """The classes."""
         return [self.classes[k] for k in z.argmax(-1).tolist()]
 
-    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> LabelScores:
+    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> "LabelScores":
         """Accuracy, each class, and what was taken for what."""
+        from spigot_nlp.evaluation.labels import score_labels
+
         return score_labels(gold, predicted, self.name)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Accuracy."""
+        from spigot_nlp.evaluation.metrics import label_counts
+
         about = "Accuracy: share of sentences with the right class."
         return (Measure(ACCURACY, "accuracy", partial(label_counts, field=self.name), about),)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import combinations
 from operator import add
-from typing import Any, NamedTuple, cast, final
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, final
 
 import numpy as np
 import torch
@@ -25,9 +25,11 @@ from spigot_nlp.annotations.annotation import (
 )
 from spigot_nlp.annotations.graphs import LF, UF, GoldGraph, Graphs
 from spigot_nlp.data.sentence import Graph, Sentence
-from spigot_nlp.evaluation.counts import Counts, Score
-from spigot_nlp.evaluation.metrics import GraphScores, graph_counts
 from spigot_nlp.tables import Table, plain_table
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.counts import Counts, Score
+    from spigot_nlp.evaluation.metrics import GraphScores
 
 Combination = tuple[tuple[int, int], ...]
 """Labels that stand on one arc in several graphs: (task, label), tasks in rising order."""
@@ -54,9 +56,9 @@ class FormalismScores:
     """
 
     sentences: int
-    labelled: Score
-    unlabelled: Score
-    graphs: dict[str, GraphScores]
+    labelled: "Score"
+    unlabelled: "Score"
+    graphs: "dict[str, GraphScores]"
 
 
 class GoldFormalisms(NamedTuple):
@@ -249,7 +251,7 @@ class Formalisms(AbstractAnnotation):
         tasks = tuple(cast(Graphs, Graphs.restored(task)) for task in names["tasks"])
         return cls(names["name"], tasks, joined)
 
-    def _counts(self, gold: Iterable[Sentence], predicted: Iterable[Sentence], *, labelled: bool) -> Counts:
+    def _counts(self, gold: Iterable[Sentence], predicted: Iterable[Sentence], *, labelled: bool) -> "Counts":
         gold, predicted = list(gold), list(predicted)
         count: Callable[..., Counts] = partial(_graph_counts, gold, predicted, labelled=labelled)
         return reduce(add, (count(field=task.name) for task in self.tasks))
@@ -257,8 +259,10 @@ class Formalisms(AbstractAnnotation):
 
 def _graph_counts(
     gold: Iterable[Sentence], predicted: Iterable[Sentence], *, labelled: bool = True, field: str
-) -> Counts:
+) -> "Counts":
     """Counts of one formalism; a sentence that lacks it has nothing to count."""
+    from spigot_nlp.evaluation.metrics import graph_counts
+
     lists = [], []
     for one, other in zip(gold, predicted, strict=True):
         known = one.get(field) is not None

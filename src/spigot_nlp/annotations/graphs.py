@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -25,8 +25,10 @@ from spigot_nlp.annotations.annotation import (
     percent,
 )
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.evaluation.metrics import GraphScores, graph_counts, score_graphs
 from spigot_nlp.tables import Table, plain_table
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.metrics import GraphScores
 
 LF, UF = "LF", "UF"
 TOP, RARE = "TOP", "UNK"
@@ -160,13 +162,17 @@ class Graphs(AbstractAnnotation):
         marked = predicates or [()] * count
         return [Graph.of(*parts) for parts in zip(lists, tops, marked, strict=True)]
 
-    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> GraphScores:
+    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> "GraphScores":
         """Labelled and unlabelled F1, with and without tops, and by role."""
+        from spigot_nlp.evaluation.metrics import score_graphs
+
         return score_graphs(gold, predicted, self.name)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """LF and UF."""
+        from spigot_nlp.evaluation.metrics import graph_counts
+
         about = "UF and LF: F1 of unlabelled and of labelled arcs, tops included."
         unlabelled = partial(graph_counts, labelled=False, field=self.name)
         return (
@@ -177,6 +183,8 @@ class Graphs(AbstractAnnotation):
     @property
     def further_measures(self) -> tuple[Measure, ...]:
         """The same without tops."""
+        from spigot_nlp.evaluation.metrics import graph_counts
+
         labelled = partial(graph_counts, tops=False, field=self.name)
         unlabelled = partial(graph_counts, labelled=False, tops=False, field=self.name)
         return (

@@ -1,12 +1,15 @@
 """Which annotations sentences have, without being told."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from spigot_nlp.annotations.annotation import ANNOTATIONS, AbstractAnnotation
 from spigot_nlp.annotations.graphs import Graphs
 from spigot_nlp.annotations.trees import Trees
 from spigot_nlp.data.sentence import COLUMNS, Graph, Sentence
-from spigot_nlp.evaluation.sides import Judge
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.sides import Judge
 
 
 def kind_of(name: str, value: object = None) -> AbstractAnnotation | None:
@@ -43,7 +46,7 @@ def annotations_in(sentences: Iterable[Sentence]) -> dict[str, AbstractAnnotatio
     return {name: kind for name in order if (kind := found[name]) is not None and name not in COLUMNS}
 
 
-def further_judges(gold: Sequence[Sentence], *answers: Sequence[Sentence]) -> dict[str, Judge]:
+def further_judges(gold: Sequence[Sentence], *answers: Sequence[Sentence]) -> "dict[str, Judge]":
     """What counts right answers of annotations beside the usual trees, graphs and classes, by the name of the measure.
 
     Args:

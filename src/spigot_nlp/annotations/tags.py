@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import torch
@@ -13,7 +13,9 @@ from torch import Tensor
 from spigot.types import Parts
 from spigot_nlp.annotations.annotation import ANNOTATIONS, AbstractAnnotation, Drawn, Measure, padded
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.evaluation.metrics import TagScores, score_tags, word_counts
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.metrics import TagScores
 
 
 @final
@@ -62,13 +64,17 @@ class Tags(AbstractAnnotation):
             for row, length in zip(z.argmax(-1).tolist(), lengths, strict=True)
         ]
 
-    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> TagScores:
+    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> "TagScores":
         """Share of words with the right tag."""
+        from spigot_nlp.evaluation.metrics import score_tags
+
         return score_tags(gold, predicted, self.name)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The share of words with the right tag."""
+        from spigot_nlp.evaluation.metrics import word_counts
+
         about = "Tagging: share of words with the right tag."
         return (Measure("tagging", "accuracy", partial(word_counts, field=self.name), about),)
 
@@ -78,6 +84,8 @@ class Tags(AbstractAnnotation):
 
     def fares(self, gold: Sentence, found: Sentence) -> str:
         """How many of them are right."""
+        from spigot_nlp.evaluation.metrics import word_counts
+
         if not len(gold) or gold.get(self.name) is None or found.get(self.name) is None:
             return ""
         right = int(word_counts([gold], [found], field=self.name).correct[0])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -24,9 +24,10 @@ from spigot_nlp.annotations.annotation import (
     percent,
 )
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.evaluation.metrics import TreeScores, score_trees, tree_counts
-from spigot_nlp.evaluation.relations import relation_counts, score_labelled_trees
 from spigot_nlp.tables import Table, plain_table
+
+if TYPE_CHECKING:
+    from spigot_nlp.evaluation.metrics import TreeScores
 
 UAS, LAS = "UAS", "LAS"
 RELATIONS = "relations"
@@ -147,8 +148,11 @@ class Trees(AbstractAnnotation):
         chosen: list[list[int]] = z.sum(-3).argmax(-1).tolist()
         return [tuple(names[k] for k in row[1 : length + 1]) for row, length in zip(chosen, lengths, strict=True)]
 
-    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> TreeScores:
+    def score(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> "TreeScores":
         """Attachment, with and without punctuation; labelled too, if the trees are and all gold ones say how."""
+        from spigot_nlp.evaluation.metrics import score_trees
+        from spigot_nlp.evaluation.relations import score_labelled_trees
+
         if not self.is_labelled:
             return score_trees(gold, predicted, self.name)
         gold = list(gold)
@@ -159,6 +163,9 @@ class Trees(AbstractAnnotation):
     @property
     def measures(self) -> tuple[Measure, ...]:
         """LAS, if the trees are labelled, and UAS."""
+        from spigot_nlp.evaluation.metrics import tree_counts
+        from spigot_nlp.evaluation.relations import relation_counts
+
         about = "UAS: share of words with the right head, punctuation included."
         bare = Measure(UAS, "uas", partial(tree_counts, field=self.name), about)
         if not self.is_labelled:
@@ -170,6 +177,9 @@ class Trees(AbstractAnnotation):
     @property
     def further_measures(self) -> tuple[Measure, ...]:
         """The same without punctuation, and LAS without what stands behind a colon."""
+        from spigot_nlp.evaluation.metrics import tree_counts
+        from spigot_nlp.evaluation.relations import relation_counts
+
         counts = partial(tree_counts, punctuation=False, field=self.name)
         bare = Measure(f"{UAS} without punctuation", "uas_without_punctuation", counts)
         if not self.is_labelled:
@@ -230,6 +240,8 @@ class Trees(AbstractAnnotation):
 
     def fares(self, gold: Sentence, found: Sentence) -> str:
         """How many heads are right, and how many with their relation."""
+        from spigot_nlp.evaluation.metrics import tree_counts
+
         if not len(gold) or gold.get(self.name) is None or found.get(self.name) is None:
             return ""
         right = int(tree_counts([gold], [found], field=self.name).correct[0])
