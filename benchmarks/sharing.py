@@ -16,7 +16,8 @@ from spigot_nlp.batches import Batch, collate
 from spigot_nlp.config import make_config
 from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.encoders import BiLSTMSettings
-from spigot_nlp.models import Parser, fresh
+from spigot_nlp.models.build import fresh
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.optimiser import ModelOptimiser
 
 SENTENCES, ROUNDS = 32, 12

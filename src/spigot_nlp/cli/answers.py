@@ -162,7 +162,7 @@ def dev_sentences(parser: "Parser", data: str, run: Path) -> list[Sentence]:
 
     Example:
         >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), tags=("NN", "VBD"), lemmas=("rain", "fall"))
         >>> parser = fresh(make_config({"stages": {"syntax": {"annotation": "trees"}}}), {"trees": [rain]})
         >>> dev_sentences(parser, "trees", Path("runs/rain"))
@@ -264,7 +264,7 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> (found,) = parsed(fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]}), [rain])
         >>> found.heads is None, found.graph is None            # it has no syntactic parser
@@ -298,7 +298,7 @@ def check_values(
 
     Example:
         >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> known = [Sentence(("Bad",), label=0), Sentence(("Good",), label=1)]
         >>> parser = fresh(make_config({"stages": {"mood": {"annotation": "label"}}}), {"labels": known})
         >>> check_values(parser, [Sentence(("Fair",), label=2)], run=Path("mood"), file=Path("dev.tsv"))

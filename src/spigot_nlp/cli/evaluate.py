@@ -83,7 +83,8 @@ def evaluate(
     as_json
         Print the numbers as JSON instead of tables.
     """
-    from spigot_nlp.models import certainty, checkpoint
+    from spigot_nlp.models import checkpoint
+    from spigot_nlp.models.certainty import certainty
 
     others = {"--tests": tests, "--labels": labels, "--graph": graph, "--field": bool(field)}
     if raw:

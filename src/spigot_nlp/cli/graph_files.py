@@ -34,7 +34,7 @@ def graph_fields(
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Graph.of([Arc(2, 1, "ARG1")], tops=[2])
         >>> rain = Sentence(("Rain", "fell"), annotations={"dm": rain, "psd": rain})
         >>> stages = {"all": {"annotation": "formalisms", "graphs": ["dm", "psd"]}}
@@ -91,7 +91,7 @@ def graph_targets(
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> parser = fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]})
         >>> [path.name for path, _ in graph_targets(parser, ["graph"], ["graph"], Path("out.sdp"))]

@@ -62,7 +62,7 @@ def kept_fields(
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> parser = fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]})
         >>> places = {"conllu": ("heads",), "sdp": ("graph",)}
@@ -126,7 +126,7 @@ def say_speed(parser: "Parser", sentences: int, words: int, seconds: float) -> N
         >>> import contextlib, sys
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> parser = fresh(make_config({"system": "neurboparser"}), {"graphs": [rain]})
         >>> with contextlib.redirect_stderr(sys.stdout):

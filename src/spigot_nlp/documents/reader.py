@@ -46,7 +46,7 @@ class TextParser:
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Sentence
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))
         >>> config = make_config({"stages": {"syntax": {"annotation": "trees", "labelled": True}}})
         >>> nlp = TextParser(fresh(config, {"trees": [rain]}))

@@ -8,7 +8,9 @@ import spigot
 from spigot import ESTIMATORS, AbstractEstimator
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.models import Account, Parser, Wire, account
+from spigot_nlp.models.accounts import Account, account
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.wire import Wire
 from spigot_nlp.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot_nlp.report.drawings import DrawnMark
 from spigot_nlp.report.glyphs import visible
@@ -30,7 +32,7 @@ def live_wires(parser: Parser) -> dict[str, Wire]:
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Graph
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")]))
         >>> [list(live_wires(fresh(make_config({"system": name}), {"graphs": [rain]}))) for name in ("pipeline", "ste")]
         [[], ['syntax -> semantics']]
@@ -87,7 +89,7 @@ def account_markup(
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Graph
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> config = make_config({"system": "ste", "data": {"tags": "columns"}})
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
         >>> account_markup(fresh(config, {"graphs": [rain]}), "STE & co.", [rain])[:22]
@@ -171,7 +173,7 @@ def account_drawing(told: Account, labels: int | None = 0) -> Drawing:
             but a choice for each word.
 
     Example:
-        >>> from spigot_nlp.models import PartAccount
+        >>> from spigot_nlp.models.accounts import PartAccount
         >>> parts = (PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.4, 0.6), PartAccount(Arc(0, 1, ""), 0, -1, 1, 0.6, -1))
         >>> [(arc.start, arc.mark) for arc in account_drawing(Account(Sentence(("a", "b")), 0.1, "", parts)).below]
         [(2, 'gone'), (0, 'new')]

@@ -9,13 +9,14 @@ from typing import Any
 
 from spigot_nlp.annotations import AbstractAnnotation, Graphs, Trees
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models import Alternative, ArcScore, Inspection, inspect
+from spigot_nlp.models.inspection import Inspection, inspect
 from spigot_nlp.report.answers import Answers, Judged, judge
 from spigot_nlp.report.arcs import STYLE, Drawing, DrawnArc, drawing, svg
 from spigot_nlp.report.glyphs import visible
 from spigot_nlp.report.looks import sides
 from spigot_nlp.report.marks import own_colours
 from spigot_nlp.report.tikz import tikz
+from spigot_nlp.stages.alternatives import Alternative, ArcScore
 
 _ALL_PAIRS = 3  # systems that are all compared with each other
 _TOP = 4  # heads of a word, roles of an arc, that a note lists
@@ -95,7 +96,7 @@ def explorer(
         >>> from pathlib import Path
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc, Graph
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> from spigot_nlp.report.answers import answers
         >>> from spigot_nlp.report.material import Contender, Run
         >>> config = make_config({"data": {"tags": "columns"}})

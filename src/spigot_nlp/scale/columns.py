@@ -91,7 +91,7 @@ def schema_of(parser: "Parser") -> "pyarrow.Schema":
 
     Example:
         >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), heads=(2, 0))
         >>> parser = fresh(make_config({"stages": {"syntax": {"annotation": "trees"}}}), {"trees": [rain]})
         >>> schema_of(parser).field("heads").type  # doctest: +SKIP

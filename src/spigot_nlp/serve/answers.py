@@ -7,11 +7,13 @@ from typing import Any
 
 from spigot_nlp.annotations import AbstractAnnotation, Graphs, Trees
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.models import Alternative, ArcScore, Constraints, Inspection
+from spigot_nlp.models.inspection import Inspection
 from spigot_nlp.report.arcs import Drawing, DrawnArc, drawing, svg
 from spigot_nlp.report.drawings import ABOVE, BELOW
 from spigot_nlp.report.looks import sides
 from spigot_nlp.report.marks import Held, Mark
+from spigot_nlp.stages.alternatives import Alternative, ArcScore
+from spigot_nlp.stages.constraints import Constraints
 
 _COMMON: tuple[AbstractAnnotation, ...] = (Graphs(), Trees())
 _KEYS = ("tags", "upos", "heads", "graph", "label")

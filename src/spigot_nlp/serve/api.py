@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import spigot
 from spigot_nlp.annotations.graphs import TOP
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.models import Constraints, Inspection
+from spigot_nlp.models.inspection import Inspection
 from spigot_nlp.serve.answers import draw, draw_pair, plain
 from spigot_nlp.serve.batching import Batcher, Busy
 from spigot_nlp.serve.examples import best_first
@@ -18,6 +18,7 @@ from spigot_nlp.serve.metrics import Metrics
 from spigot_nlp.serve.query import CONSTRAINTS, Limits, Query, Refused, read_json, read_query
 from spigot_nlp.serve.replies import as_json
 from spigot_nlp.serve.systems import Served
+from spigot_nlp.stages.constraints import Constraints
 
 _Made = TypeVar("_Made")
 _HANDS = 4  # threads that read long requests and write long answers
@@ -58,7 +59,7 @@ class Api:
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Graph
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
         >>> with Api([Served("rain", parser)]) as api:

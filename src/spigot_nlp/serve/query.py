@@ -10,8 +10,8 @@ from pydantic_core import ErrorDetails
 
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.text.conventions import Conventions
-from spigot_nlp.models import Constraints
 from spigot_nlp.serve.schemas import WANTED, ConstraintsRequest, ParseRequest, Triple
+from spigot_nlp.stages.constraints import Constraints
 
 Draw = Literal["no", "page", "file"]
 _DRAW: Mapping[object, Draw] = {False: "no", True: "page", "file": "file"}

@@ -13,9 +13,12 @@ from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.encoders import READING, Precision
-from spigot_nlp.models import Constraints, Infeasible, Inspection, Parser, Wire, inspect
+from spigot_nlp.models.inspection import Inspection, inspect
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.wire import Wire
 from spigot_nlp.report.drawings import ABOVE, BELOW
 from spigot_nlp.serve.examples import Known, known_sentences
+from spigot_nlp.stages.constraints import Constraints, Infeasible
 from spigot_nlp.stages.stage import AbstractStage
 from spigot_nlp.training import load
 
@@ -98,7 +101,7 @@ class Served:
     Example:
         >>> from spigot_nlp.config import make_config
         >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models import fresh
+        >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> served = Served("rain", fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}))
         >>> served.about.gives, [wire.name for wire in served.about.wires]

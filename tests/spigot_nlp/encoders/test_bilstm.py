@@ -19,7 +19,7 @@ from spigot_nlp.encoders import (
     encoder_settings,
     make_encoder,
 )
-from spigot_nlp.models import fresh
+from spigot_nlp.models.build import fresh
 from tests.spigot_nlp.parsing import sentences
 
 TEXT = sentences(6)

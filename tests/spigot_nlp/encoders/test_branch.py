@@ -6,7 +6,8 @@ import torch
 from spigot import kernels
 from spigot_nlp.config import make_config
 from spigot_nlp.encoders import AbstractEncoder, BranchEncoder
-from spigot_nlp.models import Parser, fresh
+from spigot_nlp.models.build import fresh
+from spigot_nlp.models.parser import Parser
 from tests.spigot_nlp.parsing import batch_of, corpus
 
 DATA = corpus(train=6, dev=2)

@@ -26,7 +26,8 @@ from spigot_nlp.encoders import (
     make_encoder,
 )
 from spigot_nlp.encoders.pretrained import Pretrained
-from spigot_nlp.models import checkpoint, fresh
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.build import fresh
 from tests.spigot_nlp import transformers as tiny
 from tests.spigot_nlp.parsing import sentences
 

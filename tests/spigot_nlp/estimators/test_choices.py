@@ -8,7 +8,7 @@ from torch import Tensor
 
 import spigot
 from spigot import LPGD, Identity, Spigot, StraightThrough
-from spigot_nlp.models import Pushes, account, pushes
+from spigot_nlp.models.accounts import Pushes, account, pushes
 from tests.spigot_nlp.parsing import corpus, parser
 
 GRAPHS = spigot.SemanticGraphs(labels=2, deterministic=(0,))

@@ -10,7 +10,8 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.formats.formats import write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
-from spigot_nlp.models import checkpoint, fresh
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.build import fresh
 
 SENTENCES = [
     Sentence(

@@ -11,7 +11,7 @@ import torch
 from spigot.structures import describe
 from spigot_nlp.batches import Batch
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models import Parser
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.optimiser import ModelOptimiser
 from tests.spigot_nlp.models.test_shared_encoders import all_shared

@@ -12,17 +12,12 @@ import spigot
 from spigot import AbstractEstimator
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
-from spigot_nlp.models import (
-    Account,
-    Constraints,
-    Infeasible,
-    Inspection,
-    Parser,
-    PartAccount,
-    inspect,
-)
-from spigot_nlp.models import account as all_accounts
+from spigot_nlp.models.accounts import Account, PartAccount
+from spigot_nlp.models.accounts import account as all_accounts
+from spigot_nlp.models.inspection import Inspection, inspect
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.stages.alternatives import head_alternatives
+from spigot_nlp.stages.constraints import Constraints, Infeasible
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import (
     batch_of,

@@ -11,7 +11,8 @@ import spigot
 from spigot import AbstractEstimator
 from spigot_nlp.batches import Batch
 from spigot_nlp.config import systems
-from spigot_nlp.models import Parser, System
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.system import System
 from tests.spigot_nlp.parsing import (
     ALL_SYSTEMS,
     batch_of,

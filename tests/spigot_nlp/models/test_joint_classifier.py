@@ -11,7 +11,8 @@ import spigot
 from spigot_nlp.batches import Batch
 from spigot_nlp.config import systems
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.models import Parser, System
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.system import System
 from spigot_nlp.stages import AbstractStage, GivenStage
 from spigot_nlp.wires.readers import Roles, Rounds
 from tests.spigot_nlp.parsing import (

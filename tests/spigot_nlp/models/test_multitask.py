@@ -10,7 +10,8 @@ from spigot_nlp.config import load_config, make_config
 from spigot_nlp.corpora.synthetic import formalisms, synthetic
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation import graph_counts
-from spigot_nlp.models import Parser, fresh
+from spigot_nlp.models.build import fresh
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.stages import FormalismStage, TreeStage
 from spigot_nlp.training.judges import development_measures, judges
 

@@ -14,7 +14,7 @@ import spigot
 from spigot import AbstractEstimator
 from spigot_nlp.batches import Batch
 from spigot_nlp.config import Config, make_config
-from spigot_nlp.models import System
+from spigot_nlp.models.system import System
 from spigot_nlp.training.plan import phases
 from spigot_nlp.wires import build_estimator
 from tests.spigot_nlp.parsing import (

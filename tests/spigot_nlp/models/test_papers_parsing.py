@@ -14,7 +14,7 @@ import spigot
 from spigot import AbstractEstimator
 from spigot_nlp.config import Config, make_config
 from spigot_nlp.encoders import BiLSTMEncoder
-from spigot_nlp.models import Parser
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.plan import Phase, phases
 from spigot_nlp.wires import build_estimator
 from tests.spigot_nlp.parsing import batch_of, corpus, parser, semantics, syntax

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spigot_nlp.batches import Batch
-from spigot_nlp.models import Parser
+from spigot_nlp.models.parser import Parser
 from tests.spigot_nlp.models.test_system import ENCODER, STAGES, labelled, three
 
 

@@ -11,7 +11,11 @@ import spigot
 from spigot_nlp.batches import Batch
 from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models import Parser, Passed, System, Wire, account, fresh
+from spigot_nlp.models.accounts import account
+from spigot_nlp.models.build import fresh
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.system import System
+from spigot_nlp.models.wire import Passed, Wire
 from spigot_nlp.training.run import build
 from tests.spigot_nlp.parsing import batch_of, review_corpus, sentences
 

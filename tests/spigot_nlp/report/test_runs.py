@@ -20,7 +20,8 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import analyse, graph_counts, interval
 from spigot_nlp.evaluation.analysis_tables import analysis_tables
-from spigot_nlp.models import account, checkpoint
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.accounts import account
 from spigot_nlp.report.accounts import account_drawing, account_markup, estimators, live_wires
 from spigot_nlp.report.answers import Judged
 from spigot_nlp.report.explore import choose, compared

@@ -10,7 +10,9 @@ import pytest
 from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.models import account, checkpoint, fresh
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.accounts import account
+from spigot_nlp.models.build import fresh
 from spigot_nlp.report.accounts import account_markup, estimators, live_wires
 from spigot_nlp.report.answers import Answers, answers, judge
 from spigot_nlp.report.material import Contender, Run, experiments, read_run

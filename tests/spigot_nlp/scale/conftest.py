@@ -10,7 +10,8 @@ import torch
 
 from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.models import checkpoint, fresh
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.build import fresh
 from spigot_nlp.scale import corpus
 from spigot_nlp.scale.processes import answered
 from spigot_nlp.scale.team import Failure, Lost

@@ -12,7 +12,8 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.locks import lock
-from spigot_nlp.models import checkpoint, fresh
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.scale import Options, parse_corpus, read_manifest
 from spigot_nlp.scale.ledger import DONE, MANIFEST

@@ -11,11 +11,13 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.data.text.raw import sentences
 from spigot_nlp.data.vocab import Vocab
-from spigot_nlp.models import Alternative, Constraints, Inspection, inspect
+from spigot_nlp.models.inspection import Inspection, inspect
 from spigot_nlp.serve import Api, Refused, Served, open_systems
 from spigot_nlp.serve.answers import plain
 from spigot_nlp.serve.examples import known_sentences
 from spigot_nlp.serve.query import read_json, read_query
+from spigot_nlp.stages.alternatives import Alternative
+from spigot_nlp.stages.constraints import Constraints
 from tests.spigot_nlp.parsing import classifier, curly_parser
 from tests.spigot_nlp.serve.conftest import LIMITS
 

@@ -17,7 +17,7 @@ import pytest
 from starlette.types import Message, Scope
 
 import spigot_nlp.serve
-from spigot_nlp.models import inspect
+from spigot_nlp.models.inspection import inspect
 from spigot_nlp.serve import Certificate, Limits, Metrics, Server, Settings, create_app, openapi
 from spigot_nlp.serve.schemas import HealthAnswer, ParseAnswer, ParseRequest, ReadyAnswer, SystemsAnswer
 from tests.spigot_nlp.serve.conftest import LIMITS, request

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from spigot_nlp.models import inspect
+from spigot_nlp.models.inspection import inspect
 from spigot_nlp.serve import Server
 from spigot_nlp.serve.addresses import listening, names_loopback
 from tests.spigot_nlp.serve.conftest import LIMITS, request

@@ -13,7 +13,9 @@ import spigot
 from spigot_nlp.batches import encode
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.models import Answer, Parser, inspect
+from spigot_nlp.models.inspection import inspect
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.wire import Answer
 from spigot_nlp.stages.constraints import Constraints, Infeasible
 from spigot_nlp.stages.graph_limits import GraphLimits
 from spigot_nlp.stages.stage import Evidence

@@ -12,7 +12,7 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.evaluation import left_branching, right_branching
-from spigot_nlp.models import fresh
+from spigot_nlp.models.build import fresh
 from spigot_nlp.stages import GivenStage, Surroundings
 from spigot_nlp.stages.stage import stage_settings
 from tests.spigot_nlp.parsing import of_lengths, reviews, sentences

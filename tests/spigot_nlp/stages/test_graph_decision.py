@@ -9,7 +9,8 @@ from torch import Tensor
 import spigot
 from spigot import kernels
 from spigot_nlp.annotations.graphs import Graphs
-from spigot_nlp.models import Answer, Parser
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.wire import Answer
 from spigot_nlp.nn.best_products import WIDEST
 from spigot_nlp.nn.biaffine import WholeSides
 from spigot_nlp.nn.whole import whole_weights

@@ -15,8 +15,12 @@ from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import Corpus
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models import Answer, Constraints, Parser, head_entropy, inspect
+from spigot_nlp.models.inspection import inspect
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.uncertainty import head_entropy
+from spigot_nlp.models.wire import Answer
 from spigot_nlp.stages import TreeStage
+from spigot_nlp.stages.constraints import Constraints
 from spigot_nlp.stages.tree_decision import TreeDecision
 from spigot_nlp.training import load, resume, train
 from spigot_nlp.training.loop import Trainer

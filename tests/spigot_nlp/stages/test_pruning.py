@@ -14,7 +14,7 @@ from spigot_nlp.batches import Batch, collate, encode
 from spigot_nlp.corpora.corpus import Corpus
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.data.vocab import Vocab
-from spigot_nlp.models import Parser
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.stages import ArcPruner, SeenArcs
 from spigot_nlp.stages.graphs import GraphSettings
 from spigot_nlp.stages.pruning import Pruning

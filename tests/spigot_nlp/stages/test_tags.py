@@ -12,7 +12,7 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import BiLSTMSettings
-from spigot_nlp.models import fresh
+from spigot_nlp.models.build import fresh
 from spigot_nlp.stages import Surroundings, TagStage
 from spigot_nlp.stages.stage import stage_settings
 from tests.spigot_nlp.parsing import sentences

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spigot_nlp.config import Config
-from spigot_nlp.models import fresh
+from spigot_nlp.models.build import fresh
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.plan import phases
 from tests.spigot_nlp.parsing import batch_of, corpus

@@ -7,7 +7,8 @@ import torch
 
 from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import load_corpus
-from spigot_nlp.models import Parser, checkpoint
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.packing import pack, packed
 from spigot_nlp.training.run import build
 from tests.spigot_nlp.parsing import corpus, parser

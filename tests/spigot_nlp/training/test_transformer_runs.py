@@ -14,8 +14,8 @@ from spigot_nlp.config import Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, Split, load_corpus
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.encoders import TransformerEncoder
-from spigot_nlp.models import Parser
 from spigot_nlp.models.checkpoint import load
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.run import build, resume, train
 from tests.spigot_nlp import transformers as tiny
