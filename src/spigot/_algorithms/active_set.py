@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spigot._algorithms.kernels import Fault, flatten
 from spigot._algorithms.simplex import project_simplex
 from spigot._runtime import native
 from spigot._runtime.operators import operator
@@ -71,6 +72,28 @@ def project_hull(point: Tensor, mask: Tensor, start: Tensor, argmax: Argmax, sha
         torch.from_numpy(np.maximum(gaps, 0.0)).to(point),
         _pack(sets),
     )
+
+
+def search_in_kernel(
+    kernel: Callable[..., tuple],
+    point: Tensor,
+    mask: Tensor,
+    start: Tensor | None,
+    ndim: int,
+    kind: tuple[bool, ...],
+    support: bool,
+    refuse: Callable[[Fault | None], None],
+) -> HullResult:
+    """`project_hull` by a kernel, for structures whose members have equally many parts, one of each kind."""
+    source, exists = flatten(point.cpu(), ndim), flatten(mask.cpu(), ndim)
+    first = None if start is None else flatten(start.to(source), ndim)
+    projected = torch.empty_like(source)
+    gap = source.new_empty(len(source), dtype=torch.float64)
+    limits = (TOLERANCE[point.dtype], MAX_ROUNDS, support)
+    fault, *arrays = kernel(source, exists, first, *kind, *limits, projected, gap, kernel_threads())
+    refuse(fault)
+    packed = PackedSupport(*(torch.from_numpy(array) for array in arrays))
+    return HullResult(projected.reshape(len(source), -1).to(point), gap.to(point), packed)
 
 
 def project_simplex_hull(point: Tensor, mask: Tensor) -> HullResult:

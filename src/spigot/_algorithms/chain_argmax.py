@@ -9,12 +9,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from spigot._algorithms.active_set import search_in_kernel
 from spigot._algorithms.chains import chain_lengths, chain_parts, raise_chain_fault, refuse_broken, within, write_chains
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernels import Fault, flatten
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_nan
 from spigot._runtime.threads import kernel_threads
+from spigot.interface.records import HullResult
 
 
 @operator("spigot::chain_argmax")
@@ -145,3 +147,19 @@ def _first(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return values.gather(-1, best), best
     ordered, order = values.sort(dim=-1, descending=True, stable=True)
     return ordered[..., :count], order[..., :count]
+
+
+def project_chain_hull(point: Tensor, mask: Tensor, start: Tensor | None, *, support: bool = True) -> HullResult:
+    """Nearest points of the hull of chains.
+
+    Args:
+        point: `(*batch, n, 1 + k, k)`; from an accelerator it goes by way of the host.
+        mask: Parts that exist.
+        start: A chain for each instance to begin with; the best for `point` if omitted.
+        support: Whether to hand over the chains whose mixture is the answer.
+    """
+
+    def refuse(fault: Fault | None) -> None:
+        raise_chain_fault(fault, point)
+
+    return search_in_kernel(native.kernels.project_chain_hull, point, mask, start, 3, (), support, refuse)

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from spigot._algorithms.active_set import search_in_kernel
 from spigot._algorithms.arborescence import arborescences_reference
 from spigot._algorithms.eisner import eisner_reference
-from spigot._algorithms.kernels import flatten, raise_tree_fault
+from spigot._algorithms.kernels import Fault, flatten, raise_tree_fault
 from spigot._algorithms.tree_kinds import TreeKind
 from spigot._algorithms.words import (
     arcs_from_heads,
@@ -20,6 +21,7 @@ from spigot._runtime.checks import impossible_error
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_nan
 from spigot._runtime.threads import kernel_threads
+from spigot.interface.records import HullResult
 
 
 @operator("spigot::tree_argmax")
@@ -59,3 +61,26 @@ def _(scores: Tensor, mask: Tensor, projective: bool, single_root: bool) -> Tens
 
 
 batched(tree_argmax)
+
+
+def project_tree_hull(
+    point: Tensor, mask: Tensor, start: Tensor | None, kind: TreeKind, *, support: bool = True
+) -> HullResult:
+    r"""Nearest points of the hull of trees.
+
+    The hull of non-projective trees is known by its inequalities: one head for each word, exactly or at least 1 from
+    the root, and no more than $|S| - 1$ inside any set $S$ of words. For a flat point the nearest one that meets the
+    first two often meets all, which is checked by the flow from the root to each word; it is then the answer.
+
+    Args:
+        point: `(*batch, n, n)`; from an accelerator it goes by way of the host.
+        mask: Arcs that exist.
+        start: A tree for each instance to begin with; the best for `point` if omitted.
+        kind: Which trees.
+        support: Whether to find trees whose mixture is the answer even if it is known without them.
+    """
+
+    def refuse(fault: Fault | None) -> None:
+        raise_tree_fault(fault, point, kind)
+
+    return search_in_kernel(native.kernels.project_tree_hull, point, mask, start, 2, kind, support, refuse)

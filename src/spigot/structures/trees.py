@@ -6,8 +6,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.hull_kernels import project_tree_hull
-from spigot._algorithms.tree_argmax import tree_argmax
+from spigot._algorithms.tree_argmax import project_tree_hull, tree_argmax
 from spigot._algorithms.tree_draws import sample_trees
 from spigot._algorithms.tree_kinds import TreeKind
 from spigot._algorithms.tree_ranks import k_best_trees
