@@ -6,8 +6,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.active_set import project_simplex_hull
-from spigot._algorithms.choice import draw_choices, one_of, rank_choices
+from spigot._algorithms.categorical import draw_choices, one_of, project_simplex_hull, rank_choices
 from spigot._algorithms.kernels import flatten
 from spigot._algorithms.ranks import with_values
 from spigot._runtime.checks import check_parts, check_rank

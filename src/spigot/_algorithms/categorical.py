@@ -1,11 +1,13 @@
-"""One of k: the best entry of the last axis, the best few, and draws."""
+"""One of k: the best entry of the last axis, the best few, draws, and the hull."""
 
 import torch
 from torch import Tensor
 
 from spigot._algorithms.draws import uniforms
+from spigot._algorithms.simplex import project_simplex
 from spigot._runtime.operators import batched, operator
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan
+from spigot.interface.records import HullResult, PackedSupport
 
 
 @operator("spigot::one_of")
@@ -76,3 +78,30 @@ def _(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
 
 batched(rank_choices)
 batched(draw_choices)
+
+
+def project_simplex_hull(point: Tensor, mask: Tensor) -> HullResult:
+    """`project_hull` for one of k, whose hull is the simplex: a closed form, with the chosen entries as support."""
+    projected = project_simplex(point, mask)
+    chosen = projected > 0
+    empty = ~chosen.any(-1)
+    counts = chosen.sum(-1) + empty  # an instance with nothing in it has the empty structure for its support
+    owner, index = chosen.nonzero(as_tuple=True)
+    offsets = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    slot = offsets[:-1].repeat_interleave(counts - empty.long()) + _rank_within(owner)
+    total = int(offsets[-1])
+    weights = torch.ones(total, dtype=torch.float64, device=point.device)
+    weights[slot] = projected[chosen].double()
+    filled = torch.zeros(total, dtype=torch.int64, device=point.device)
+    filled[slot] = 1
+    starts = torch.nn.functional.pad(filled.cumsum(0), (1, 0))
+    support = PackedSupport(offsets, weights, starts, index, torch.ones(len(index), dtype=torch.float64))
+    gap = torch.zeros(len(point), dtype=point.dtype, device=point.device)
+    return HullResult(projected, gap, PackedSupport(*(part.cpu() for part in support)))
+
+
+def _rank_within(owner: Tensor) -> Tensor:
+    """The position of each entry among those of the same owner, in a sorted list of owners."""
+    places = torch.arange(len(owner), device=owner.device)
+    first = torch.searchsorted(owner, owner)
+    return places - first
