@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot._algorithms.kernels import Fault, flatten
+from spigot._algorithms.kernel_calls import Fault, flatten
 from spigot._runtime import native
 from spigot._runtime.operators import operator
 from spigot._runtime.threads import kernel_threads

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot._algorithms.kernels import flatten, raise_fault
+from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.matchings import OPEN, best_matching
 from spigot._runtime import native
 from spigot._runtime.checks import impossible_error, infinite_error

@@ -3,7 +3,7 @@ r"""The capped simplex: entries in [0, 1] whose sum is bounded. Its projection, 
 import torch
 from torch import Tensor
 
-from spigot._algorithms.kernels import Fault, flatten, raise_fault
+from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._runtime import native
 from spigot._runtime.checks import too_few_error
 from spigot._runtime.operators import batched, operator

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spigot._algorithms.draws import uniforms
+from spigot._algorithms.sampling import uniforms
 from spigot._algorithms.simplex import project_simplex
 from spigot._runtime.operators import batched, operator
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spigot._algorithms.active_set import search_in_kernel
 from spigot._algorithms.chains import chain_lengths, chain_parts, raise_chain_fault, refuse_broken, within, write_chains
-from spigot._algorithms.kernels import Fault, flatten
+from spigot._algorithms.kernel_calls import Fault, flatten
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_nan

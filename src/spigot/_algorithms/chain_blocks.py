@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spigot._algorithms.chains import chain_parts
-from spigot._algorithms.kernels import flatten, raise_fault
+from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.simplex import simplex_reference
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator

@@ -20,8 +20,8 @@ from spigot._algorithms.chains import (
     within,
     write_chains,
 )
-from spigot._algorithms.draws import uniform
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernel_calls import flatten
+from spigot._algorithms.sampling import uniform
 from spigot._runtime import native
 from spigot._runtime.checks import hopeless_error
 from spigot._runtime.operators import batched, operator, through_host

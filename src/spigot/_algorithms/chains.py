@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from spigot._algorithms.kernels import Fault, raise_fault
+from spigot._algorithms.kernel_calls import Fault, raise_fault
 from spigot._runtime import native
 from spigot._runtime.checks import NoStructureError, instance_name
 

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot._algorithms.kernels import flatten, raise_fault
+from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import masked_logsumexp, refuse_nan

@@ -8,8 +8,8 @@ labelled tree is a draw of a tree and of a label for each of its arcs.
 import torch
 from torch import Tensor
 
-from spigot._algorithms.draws import gumbel
-from spigot._algorithms.kernels import flatten, raise_fault
+from spigot._algorithms.kernel_calls import flatten, raise_fault
+from spigot._algorithms.sampling import gumbel
 from spigot._algorithms.tree_argmax import tree_argmax
 from spigot._algorithms.tree_draws import sample_trees
 from spigot._algorithms.tree_ranks import k_best_heads

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float, UInt8
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot._algorithms.kernels import flatten, raise_fault
+from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._runtime import native
 from spigot._runtime.checks import impossible_error
 from spigot._runtime.operators import batched, operator, through_host

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spigot._algorithms.kernels import flatten, raise_fault
+from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.simplex import arc_labels_reference, project_heads, project_simplex
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._library.custom_ops import CustomOpDef
 
-from spigot._algorithms.kernels import Fault, flatten, raise_fault
+from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._runtime import native
 from spigot._runtime.checks import NoStructureError, hopeless_error, impossible_error
 from spigot._runtime.operators import batched, operator, through_host

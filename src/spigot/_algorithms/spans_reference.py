@@ -9,8 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spigot._algorithms.draws import STRIDE, pick, shares, uniform
 from spigot._algorithms.ranks import best_first
+from spigot._algorithms.sampling import STRIDE, pick, shares, uniform
 from spigot._runtime.reduce import masked_logsumexp
 
 

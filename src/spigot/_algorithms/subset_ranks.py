@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.capped import raise_subset_fault, refuse_too_few
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_infinite, refuse_nan

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.capped import raise_subset_fault, refuse_too_few
-from spigot._algorithms.draws import uniforms
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernel_calls import flatten
+from spigot._algorithms.sampling import uniforms
 from spigot._runtime import native
 from spigot._runtime.checks import hopeless_error
 from spigot._runtime.operators import batched, operator, through_host

@@ -6,7 +6,7 @@ from torch import Tensor
 from spigot._algorithms.active_set import search_in_kernel
 from spigot._algorithms.arborescence import arborescences_reference
 from spigot._algorithms.eisner import eisner_reference
-from spigot._algorithms.kernels import Fault, flatten, raise_tree_fault
+from spigot._algorithms.kernel_calls import Fault, flatten, raise_tree_fault
 from spigot._algorithms.tree_kinds import TreeKind
 from spigot._algorithms.words import (
     arcs_from_heads,

@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from spigot._algorithms.draws import STRIDE, gumbel
 from spigot._algorithms.eisner import Chart, follow, inside_reference
-from spigot._algorithms.kernels import flatten, raise_tree_fault
+from spigot._algorithms.kernel_calls import flatten, raise_tree_fault
 from spigot._algorithms.matrix_tree import matrix_tree_reference, rare_roots
+from spigot._algorithms.sampling import STRIDE, gumbel
 from spigot._algorithms.tree_kinds import TreeKind
 from spigot._algorithms.tree_sums import checked_arcs
 from spigot._algorithms.words import arcs_from_heads, compact_words, reorder, tree_arcs

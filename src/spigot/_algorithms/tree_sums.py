@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.eisner import inside_reference
-from spigot._algorithms.kernels import flatten, raise_tree_fault
+from spigot._algorithms.kernel_calls import flatten, raise_tree_fault
 from spigot._algorithms.matrix_tree import matrix_tree_reference
 from spigot._algorithms.tree_kinds import TreeKind
 from spigot._algorithms.words import compact_words, refuse_headless, reorder, tree_arcs

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spigot._algorithms.alignments import PATHS
 from spigot._algorithms.alignments_reference import last_cell
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.diagonals import DiagonalSimplex

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernel_calls import flatten
 from spigot._algorithms.words import existing_words, tree_arcs
 from spigot.types import Mask, Parts
 

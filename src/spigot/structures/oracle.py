@@ -9,7 +9,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.kernels import flatten
+from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime.checks import check_parts, instance_name
 from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractStructure

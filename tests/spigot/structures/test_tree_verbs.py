@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 
 import spigot
 from spigot import NonProjectiveTrees, ProjectiveTrees
-from spigot._algorithms.draws import uniform
 from spigot._algorithms.partitions import k_best_choices
+from spigot._algorithms.sampling import uniform
 from spigot._runtime.checks import NoStructureError
 from tests.spigot import brute
 from tests.spigot.structures.test_trees import Trees, every, full, kinds
