@@ -7,8 +7,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.active_set import project_face, project_hull, unpack_support
-from spigot._algorithms.affine import along_differences
+from spigot._algorithms.active_set import along_differences, project_face, project_hull, unpack_support
 from spigot._runtime.checks import check_parts, refuse_mapped, require_kind
 from spigot._runtime.host import HOSTED, handle_of
 from spigot._runtime.operators import operator

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from spigot import Birkhoff, ConvexHull, LinearPolytope, Matchings, Simplex, Spigot
-from spigot._algorithms.affine import along_differences
+from spigot._algorithms.active_set import along_differences
 from tests.spigot import brute
 from tests.spigot.cases import POLYTOPES, PolytopeCase
 
