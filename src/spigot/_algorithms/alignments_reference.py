@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from spigot._algorithms.ranks import best_first
+from spigot._algorithms.k_best import best_first
 from spigot._algorithms.sampling import STRIDE, pick, shares, uniform
 from spigot._runtime.reduce import masked_logsumexp
 

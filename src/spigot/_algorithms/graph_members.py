@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.graphs import energies, graph_parts
-from spigot._algorithms.ranks import combine
+from spigot._algorithms.k_best import combine
 from spigot._algorithms.sampling import STRIDE, uniform
 from spigot._runtime.operators import batched, operator
 from spigot._runtime.reduce import refuse_infinite, refuse_nan, summable

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spigot._algorithms.ranks import best_first
+from spigot._algorithms.k_best import best_first
 from spigot._algorithms.sampling import STRIDE, pick, shares, uniform
 from spigot._runtime.reduce import masked_logsumexp
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from spigot._algorithms.k_best import k_best_choices
 from spigot._algorithms.kernel_calls import flatten
-from spigot._algorithms.partitions import k_best_choices
 from spigot._algorithms.tree_argmax import tree_argmax
 from spigot._algorithms.words import finite_scores, tree_arcs
 from spigot._runtime.operators import batched, operator, through_host

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.categorical import draw_choices, one_of, project_simplex_hull, rank_choices
+from spigot._algorithms.k_best import with_values
 from spigot._algorithms.kernel_calls import flatten
-from spigot._algorithms.ranks import with_values
 from spigot._runtime.checks import check_parts, check_rank
 from spigot._runtime.reduce import checked, masked_logsumexp
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 import spigot
 from spigot import NonProjectiveTrees, ProjectiveTrees
-from spigot._algorithms.partitions import k_best_choices
+from spigot._algorithms.k_best import k_best_choices
 from spigot._algorithms.sampling import uniform
 from spigot._runtime.checks import NoStructureError
 from tests.spigot import brute
