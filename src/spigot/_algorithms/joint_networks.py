@@ -15,7 +15,7 @@ from torch import Tensor
 
 from spigot._algorithms.factor_networks import Network
 from spigot._algorithms.factor_tables import FactorKind, FactorTable, Flags, Indices, Reals, Rows
-from spigot._algorithms.graphs import graph_parts
+from spigot._algorithms.semantic_graphs import graph_parts
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,17 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot._algorithms.graph_members import draw_graphs, rank_graphs
-from spigot._algorithms.graphs import graph_argmax, graph_log_partition, graph_marginals, graph_parts, summing_limit
 from spigot._algorithms.k_best import with_values
 from spigot._algorithms.kernel_calls import flatten
+from spigot._algorithms.semantic_graphs import (
+    draw_graphs,
+    graph_argmax,
+    graph_log_partition,
+    graph_marginals,
+    graph_parts,
+    rank_graphs,
+    summing_limit,
+)
 from spigot._runtime.checks import check_parts, check_rank
 from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
