@@ -5,7 +5,7 @@ from typing import final
 
 import torch
 
-from spigot._algorithms.birkhoff import matching_tangent, project_matchings
+from spigot._algorithms.assignment import matching_tangent, project_matchings
 from spigot._runtime.checks import check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.matchings import matching_argmax, matching_k_best
+from spigot._algorithms.assignment import matching_argmax, matching_k_best
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure
 from spigot.polytopes.birkhoff import Birkhoff
