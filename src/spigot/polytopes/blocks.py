@@ -5,8 +5,15 @@ from typing import final
 
 import torch
 
-from spigot._algorithms.pulls import pull_arc_labels, pull_heads, pull_simplex
-from spigot._algorithms.simplex import project_arc_labels, project_heads, project_labelled_heads, project_simplex
+from spigot._algorithms.simplex import (
+    project_arc_labels,
+    project_heads,
+    project_labelled_heads,
+    project_simplex,
+    pull_arc_labels,
+    pull_heads,
+    pull_simplex,
+)
 from spigot._algorithms.words import existing_words, labelled_arcs, tree_arcs
 from spigot._runtime.checks import check_arcs, check_graphs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
