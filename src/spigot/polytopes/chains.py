@@ -5,8 +5,8 @@ from typing import final
 
 import torch
 
-from spigot._algorithms.chains import chain_lengths, chain_parts
 from spigot._algorithms.simplex import project_chain_blocks, pull_chain_blocks
+from spigot._algorithms.viterbi import chain_lengths, chain_parts
 from spigot._runtime.checks import check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts

@@ -7,10 +7,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot._algorithms.chain_argmax import chain_argmax, chain_k_best, project_chain_hull
-from spigot._algorithms.chain_sums import chain_log_partition, chain_marginals, chain_sample
-from spigot._algorithms.chains import chain_lengths, chain_parts, part_places
 from spigot._algorithms.kernel_calls import flatten
+from spigot._algorithms.viterbi import (
+    chain_argmax,
+    chain_k_best,
+    chain_lengths,
+    chain_log_partition,
+    chain_marginals,
+    chain_parts,
+    chain_sample,
+    part_places,
+    project_chain_hull,
+)
 from spigot._runtime import native
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
