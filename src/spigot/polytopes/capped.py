@@ -5,7 +5,7 @@ from typing import final
 
 import torch
 
-from spigot._algorithms.capped import project_capped
+from spigot._algorithms.bounded_subsets import project_capped
 from spigot._runtime.checks import check_bounds, check_parts
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts

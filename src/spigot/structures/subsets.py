@@ -6,11 +6,16 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.capped import project_subset_hull
+from spigot._algorithms.bounded_subsets import (
+    best_subset,
+    project_subset_hull,
+    rank_subsets,
+    sample_subsets,
+    subset_log_partition,
+    subset_marginals,
+)
 from spigot._algorithms.k_best import with_values
 from spigot._algorithms.kernel_calls import flatten
-from spigot._algorithms.subset_ranks import best_subset, rank_subsets
-from spigot._algorithms.subset_sums import sample_subsets, subset_log_partition, subset_marginals
 from spigot._runtime.checks import check_bounds, check_parts, check_rank
 from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
