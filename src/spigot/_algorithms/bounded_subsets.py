@@ -1,10 +1,10 @@
 r"""Subsets whose size is within bounds: the best and the k best, sums with derivatives, draws, and the capped simplex.
 
-*Sums.* Entry i weighs $e^{s_i}$. With all weights divided by the same $e^\theta$, each entry is a coin that shows heads
-with $p_i = \sigma(s_i - \theta)$, and the subsets of size j weigh, together, a known factor times the chance of j heads.
-For a $\theta$ that makes sizes within the bounds likely, everything that matters is a number of ordinary size, whatever
-the scores are. `native/subsets.hpp` and the functions below compute the chances coin by coin; the rows of chances are
-kept for some coins only and worked out again in between, which takes $O(\sqrt k)$ of them at a time.
+*Sums.* Entry i weighs $e^{s_i}$. With all weights divided by the same $e^\theta$, each entry is a coin that shows
+heads with $p_i = \sigma(s_i - \theta)$, and the subsets of size j weigh, together, a known factor times the chance of j
+heads. For a $\theta$ that makes sizes within the bounds likely, everything that matters is a number of ordinary size,
+whatever the scores are. `native/subsets.hpp` and the functions below compute the chances coin by coin; the rows of
+chances are kept for some coins only and worked out again in between, which takes $O(\sqrt k)$ of them at a time.
 
 *The capped simplex* is their hull: entries in [0, 1] whose sum is bounded.
 """

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from spigot._algorithms.sampling import STRIDE, gumbel
 from spigot._runtime.reduce import masked_logsumexp
 
 Reduce = Callable[[Tensor], Tensor]
@@ -153,3 +154,44 @@ def inside_reference(
     else:
         value = Chart(scores, total).whole(lengths)
     return value.masked_fill(lengths == 0, 0)
+
+
+def projective_draws(
+    logs: Float[Tensor, "batch n n"],
+    arcs: Bool[Tensor, "batch n n"],
+    lengths: Int[Tensor, "batch"],
+    single_root: bool,
+    seeds: Int[Tensor, "batch samples"],
+) -> Int[Tensor, "draws n"]:
+    """Heads of each draw, the draws of an instance one after another."""
+    n, samples = logs.shape[-1], seeds.shape[-1]
+    seed = seeds.flatten()
+    heads = torch.zeros(len(seed), n, dtype=torch.int64, device=logs.device)
+    if n == 1 or len(seed) == 0:
+        return heads
+    owner = torch.arange(len(logs), device=logs.device).repeat_interleave(samples)
+    logs = logs.masked_fill(~arcs, -torch.inf)
+    first = 1 if single_root else 0
+    chart = Chart(logs[:, first:, first:], lambda v: masked_logsumexp(v, torch.ones_like(v, dtype=torch.bool), -1))
+    places = torch.arange(n, device=logs.device)
+
+    def choose(values: Tensor, draw: Tensor, which: int, i: Tensor) -> Tensor:
+        """A split of each span in proportion to its exponentiated value."""
+        index = (which * STRIDE + i).unsqueeze(-1) * STRIDE + places[: values.shape[-1]]
+        return (values[owner[draw], i] + gumbel(seed[draw].unsqueeze(-1), index)).argmax(-1)
+
+    size = n - first
+    wanted = {kind: torch.zeros(len(seed), size, size, dtype=torch.bool, device=logs.device) for kind in "rlRL"}
+    everyone = torch.arange(len(seed), device=logs.device)
+    last = (lengths[owner] - first).clamp(min=0)
+    if single_root:
+        roots = chart.roots(logs[:, 0, 1:], lengths)
+        root = choose(roots.unsqueeze(1), everyone, 0, torch.zeros_like(everyone))
+        root = torch.where(lengths[owner] > 0, root, 0)
+        wanted["l"][everyone, 0, root] = True
+        wanted["r"][everyone, root, last] = True
+    else:
+        wanted["r"][everyone, 0, last] = True
+    for w in range(size - 1, 0, -1):
+        follow(chart, wanted, heads, w, size, first, choose)
+    return heads

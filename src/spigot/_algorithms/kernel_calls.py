@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from spigot._algorithms.tree_kinds import TreeKind
 from spigot._runtime import native
 from spigot._runtime.checks import headless_error, impossible_error, infinite_error, nan_error
 
@@ -30,8 +29,3 @@ def raise_fault(fault: Fault | None, parts: Tensor, event_ndim: int, what: str, 
     if kind == native.kernels.FAULT_INFINITE:
         raise infinite_error(instance, batch, what)
     raise impossible_error(instance, batch, structure)
-
-
-def raise_tree_fault(fault: Fault | None, arcs: Tensor, kind: TreeKind) -> None:
-    """As `raise_fault`, for trees."""
-    raise_fault(fault, arcs, 2, "scores", kind.words)

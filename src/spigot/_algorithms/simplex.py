@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from spigot._algorithms.arc_mask import labelled_arcs, refuse_headless, tree_arcs
 from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.viterbi import chain_parts
-from spigot._algorithms.words import labelled_arcs, refuse_headless, tree_arcs
 from spigot._runtime import native
 from spigot._runtime.checks import infinite_error
 from spigot._runtime.operators import batched, operator

@@ -5,6 +5,7 @@ from typing import final
 
 import torch
 
+from spigot._algorithms.arc_mask import existing_words, labelled_arcs, tree_arcs
 from spigot._algorithms.simplex import (
     project_arc_labels,
     project_heads,
@@ -14,7 +15,6 @@ from spigot._algorithms.simplex import (
     pull_heads,
     pull_simplex,
 )
-from spigot._algorithms.words import existing_words, labelled_arcs, tree_arcs
 from spigot._runtime.checks import check_arcs, check_graphs, check_labelled_arcs, check_parts
 from spigot.interface import AbstractPolytope
 from spigot.interface.polytopes import centre

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from spigot._algorithms.arc_mask import existing_words, tree_arcs
 from spigot._algorithms.kernel_calls import flatten
-from spigot._algorithms.words import existing_words, tree_arcs
 from spigot.types import Mask, Parts
 
 

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot._algorithms.labels import k_best_labelled, label_sums, labelled_argmax, sample_labelled
-from spigot._algorithms.words import labelled_arcs
+from spigot._algorithms.arc_mask import labelled_arcs
+from spigot._algorithms.labelled_trees import k_best_labelled, label_sums, labelled_argmax, sample_labelled
 from spigot._runtime.checks import check_labelled_arcs, check_rank
 from spigot._runtime.precision import in_single
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure

@@ -6,12 +6,15 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.tree_argmax import project_tree_hull, tree_argmax
-from spigot._algorithms.tree_draws import sample_trees
-from spigot._algorithms.tree_kinds import TreeKind
-from spigot._algorithms.tree_ranks import k_best_trees
-from spigot._algorithms.tree_sums import tree_log_partition, tree_marginals
-from spigot._algorithms.words import tree_arcs
+from spigot._algorithms.arc_mask import TreeKind, tree_arcs
+from spigot._algorithms.dependency_trees import (
+    k_best_trees,
+    project_tree_hull,
+    sample_trees,
+    tree_argmax,
+    tree_log_partition,
+    tree_marginals,
+)
 from spigot._runtime import native
 from spigot._runtime.checks import check_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure

@@ -8,12 +8,10 @@ labelled tree is a draw of a tree and of a label for each of its arcs.
 import torch
 from torch import Tensor
 
+from spigot._algorithms.arc_mask import finite_scores, labelled_arcs
+from spigot._algorithms.dependency_trees import k_best_heads, sample_trees, tree_argmax
 from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.sampling import gumbel
-from spigot._algorithms.tree_argmax import tree_argmax
-from spigot._algorithms.tree_draws import sample_trees
-from spigot._algorithms.tree_ranks import k_best_heads
-from spigot._algorithms.words import finite_scores, labelled_arcs
 from spigot._runtime import native
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable

@@ -1,8 +1,11 @@
-"""Which words exist, and whether each has a head: the conventions of arc masks in one place."""
+"""The conventions of arcs and trees in one place: which words exist, whether each has a head, which trees count."""
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from spigot._algorithms.kernel_calls import Fault, raise_fault
 from spigot._runtime.checks import headless_error
 
 
@@ -78,3 +81,29 @@ def finite_scores(scores: Tensor, arcs: Tensor) -> Tensor:
     shrink = torch.where(top > 1e290, torch.full_like(top, 2.0**-64), torch.ones_like(top))
     limit = 1 + 2 * (finite * shrink).abs().amax(-2, keepdim=True).sum(-1, keepdim=True)
     return torch.where(infinite, limit * scores.sign(), finite * shrink)
+
+
+class TreeKind(NamedTuple):
+    """A kind of dependency trees. Operators take its two fields, `*kind`.
+
+    Attributes:
+        projective: Whether arcs must not cross.
+        single_root: Whether exactly one word hangs on the root, or any number of them.
+
+    Example:
+        >>> TreeKind(projective=False, single_root=True).words
+        'tree with a single root'
+    """
+
+    projective: bool
+    single_root: bool
+
+    @property
+    def words(self) -> str:
+        """What an error calls it."""
+        return ("projective tree" if self.projective else "tree") + (" with a single root" if self.single_root else "")
+
+
+def raise_tree_fault(fault: Fault | None, arcs: Tensor, kind: TreeKind) -> None:
+    """As `raise_fault`, for trees."""
+    raise_fault(fault, arcs, 2, "scores", kind.words)
