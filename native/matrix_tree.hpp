@@ -1,5 +1,5 @@
 // Sums over non-projective trees by elimination without subtractions (Grassmann, Taksar, Heyman), and the derivative by
-// going through it backwards. The file matrix_tree.py has the mathematics.
+// going through it backwards. The file spanning_trees.py has the mathematics.
 #pragma once
 
 #include "numbers.hpp"
