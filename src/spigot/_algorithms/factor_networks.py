@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot._algorithms.factor_tables import FactorTable, Flags, Indices, Reals
+from spigot._algorithms.factor_tables import FactorTable
+from spigot.factors import Flags, Indices, Reals
 from spigot.interface import AbstractStructure
 
 

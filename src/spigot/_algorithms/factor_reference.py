@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spigot._algorithms.factor_networks import Network
-from spigot._algorithms.factor_tables import FactorKind, FactorTable, Flags, Indices, Reals
+from spigot._algorithms.factor_tables import FactorTable
+from spigot.factors import FactorKind, Flags, Indices, Reals
 
 _GOING, _SETTLED, _OPTIMAL, _INFEASIBLE, _CUT = range(5)
 _NEVER, _STEPS, _ONLY = range(3)

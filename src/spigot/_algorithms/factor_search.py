@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spigot._algorithms.factor_networks import Network, Seats
-from spigot._algorithms.factor_tables import Flags, Indices, Reals
 from spigot._algorithms.negotiation import Column, Status, Talks, Terms, is_member, negotiate, rounded
 from spigot._runtime import native
+from spigot.factors import Flags, Indices, Reals
 
 Fixed = NDArray[np.int8]
 

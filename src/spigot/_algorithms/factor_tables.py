@@ -1,6 +1,5 @@
 """Factors as flat tables: what the kernels read, and what the numpy twin is written for."""
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,49 +8,10 @@ import numpy as np
 import scipy  # its parts load when they are used
 from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
+from spigot.factors import FactorKind, Flags, Indices, Reals, Rows
 
 _DEPTH = 8
 """How long a chain of outputs that follow from each other may be to be followed to its end."""
-
-
-class FactorKind(enum.IntEnum):
-    """What a factor demands of its literals; the numbers are those of `native/factors.hpp`."""
-
-    ONE = 0
-    AT_MOST_ONE = 1
-    AT_LEAST_ONE = 2
-    ANY = 3  # the last is on exactly if any of the others is
-    NEEDS = 4  # whichever of the others is on, the last is on
-    SUM = 5  # weights times literals, between two bounds
-    OUTSIDE = 6  # a structure, which knows its own members
-
-
-class Rows(NamedTuple):
-    """Factors of one kind, one in each row.
-
-    Attributes:
-        kind: What they demand.
-        variables: Their variables, `(m, k)`, -1 where a row is shorter.
-        graph: Which graph each belongs to, `(m,)`; the first if `None`.
-        negated: Literals that are 1 - x, `(m, k)`.
-        weights: Positive numbers, `(m, k)`; ones if `None`.
-        least: Bounds of sums, `(m,)`.
-        most: Bounds of sums, `(m,)`.
-        defines: Whether the last variable follows from the others.
-    """
-
-    kind: FactorKind
-    variables: Indices
-    graph: Indices | None = None
-    negated: Flags | None = None
-    weights: Reals | None = None
-    least: Reals | None = None
-    most: Reals | None = None
-    defines: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spigot._algorithms.factor_networks import Network
-from spigot._algorithms.factor_tables import FactorKind, FactorTable, Flags, Indices, Reals, Rows
+from spigot._algorithms.factor_tables import FactorTable
 from spigot._algorithms.semantic_graphs import graph_parts
+from spigot.factors import FactorKind, Flags, Indices, Reals, Rows
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ from torch import Tensor
 
 from spigot._algorithms.factor_networks import Network, Seats
 from spigot._algorithms.factor_reference import excess_reference, negotiate_reference
-from spigot._algorithms.factor_tables import Flags, Indices, Reals
 from spigot._runtime import native
 from spigot._runtime.threads import kernel_threads
+from spigot.factors import Flags, Indices, Reals
 
 
 class Status(enum.IntEnum):

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.factor_networks import Network, Seats
-from spigot._algorithms.factor_tables import Indices
 from spigot._algorithms.negotiation import Column, Status, Talks, Terms, excess, negotiate
 from spigot._runtime.checks import check_parts, contradiction_error, instance_name
 from spigot._runtime.host import HostFunction
+from spigot.factors import Indices
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 

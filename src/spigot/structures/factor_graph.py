@@ -13,12 +13,12 @@ from torch import Tensor
 from spigot._algorithms.factor_networks import Network
 from spigot._algorithms.factor_reference import excesses
 from spigot._algorithms.factor_search import Found, best_members
-from spigot._algorithms.factor_tables import FactorTable, Indices, inequalities
+from spigot._algorithms.factor_tables import FactorTable, inequalities
 from spigot._algorithms.negotiation import Terms
 from spigot._runtime.checks import check_parts, contradiction_error, infinite_error, instance_name
 from spigot._runtime.host import HostFunction
 from spigot._runtime.reduce import refuse_nan
-from spigot.factors import AbstractFactor, Member
+from spigot.factors import AbstractFactor, Indices, Member
 from spigot.interface import AbstractStructure
 from spigot.polytopes.local import LocalPolytope, check_network, graph_of, rows_of
 from spigot.structures.factor_network import make_network

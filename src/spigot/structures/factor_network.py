@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from spigot._algorithms.factor_networks import Network, Outside
-from spigot._algorithms.factor_tables import FactorKind, FactorTable
-from spigot.factors import AbstractFactor, Member
+from spigot._algorithms.factor_tables import FactorTable
+from spigot.factors import AbstractFactor, FactorKind, Member
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import spigot
 from spigot._algorithms.factor_search import best_members
-from spigot._algorithms.factor_tables import FactorKind, FactorTable
+from spigot._algorithms.factor_tables import FactorTable
 from spigot._algorithms.joint_networks import JointNetwork
 from spigot._algorithms.negotiation import Column, Talks, Terms, negotiate
 from spigot._runtime.checks import NoStructureError
@@ -23,6 +23,7 @@ from spigot.factors import (
     AtMostOne,
     Budget,
     ExactlyOne,
+    FactorKind,
     Implies,
     Knapsack,
     Member,
