@@ -10,7 +10,7 @@ from torch import Tensor
 
 import spigot
 from benchmarks.timing import Row, best, faster, within
-from spigot._algorithms.factor_tables import inequalities
+from spigot.factor_graphs.tables import inequalities
 from spigot.factors import AtMostOne, ExactlyOne, Implies, Pair
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot import kernels
     from spigot.estimators import *
+    from spigot.factor_graphs import *
     from spigot.interface import *
     from spigot.layer import *
     from spigot.losses import *
@@ -47,7 +48,7 @@ else:  # a type checker that saw this would take any name for a public one
 
 def _core() -> list[ModuleType]:
     """The modules whose public names are those of `spigot`, too."""
-    names = ("estimators", "interface", "layer", "losses", "polytopes", "structures")
+    names = ("estimators", "factor_graphs", "interface", "layer", "losses", "polytopes", "structures")
     return [import_module(f"spigot.{name}") for name in names]
 
 

@@ -6,9 +6,7 @@ from spigot.polytopes.capped import CappedSimplex
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.diagonals import DiagonalSimplex
 from spigot.polytopes.hull import ConvexHull, HullSolution, Support
-from spigot.polytopes.joint import JointPolytope
 from spigot.polytopes.linear import LinearPolytope
-from spigot.polytopes.local import LocalPolytope
 from spigot.polytopes.spans import SpanSimplex
 
 __all__ = [
@@ -21,10 +19,8 @@ __all__ = [
     "DiagonalSimplex",
     "HeadSimplex",
     "HullSolution",
-    "JointPolytope",
     "LabelledHeadSimplex",
     "LinearPolytope",
-    "LocalPolytope",
     "Simplex",
     "SpanSimplex",
     "Support",

@@ -4,9 +4,7 @@ from spigot.structures.alignments import Alignments
 from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
 from spigot.structures.constituents import ConstituencyTrees
-from spigot.structures.factor_graph import FactorGraph, FactorGraphs, FactorSolution
 from spigot.structures.graphs import SemanticGraphs
-from spigot.structures.joint import JointGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
 from spigot.structures.matchings import Matchings
@@ -19,10 +17,6 @@ __all__ = [
     "Alignments",
     "Chains",
     "ConstituencyTrees",
-    "FactorGraph",
-    "FactorGraphs",
-    "FactorSolution",
-    "JointGraphs",
     "LabelledTrees",
     "Matchings",
     "NonProjectiveTrees",

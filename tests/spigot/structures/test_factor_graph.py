@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 import spigot
-from spigot._algorithms.factor_search import best_members
-from spigot._algorithms.factor_tables import FactorTable
-from spigot._algorithms.joint_networks import JointNetwork
-from spigot._algorithms.negotiation import Column, Talks, Terms, negotiate
 from spigot._runtime.checks import NoStructureError
+from spigot.factor_graphs.ad3 import Column, Talks, Terms, negotiate
+from spigot.factor_graphs.branch_and_bound import best_members
+from spigot.factor_graphs.joint_search import JointNetwork
+from spigot.factor_graphs.tables import FactorTable
 from spigot.factors import (
     AbstractFactor,
     And,

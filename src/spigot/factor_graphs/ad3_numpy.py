@@ -1,4 +1,4 @@
-"""Negotiations in numpy: what the kernels are held to, and what runs without them. Factors of a kind go together."""
+"""AD3 in numpy: what the kernels are held to, and what runs without them. Factors of a kind go together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spigot._algorithms.factor_networks import Network
-from spigot._algorithms.factor_tables import FactorTable
+from spigot.factor_graphs.network import Network
+from spigot.factor_graphs.tables import FactorTable
 from spigot.factors import FactorKind, Flags, Indices, Reals
 
 _GOING, _SETTLED, _OPTIMAL, _INFEASIBLE, _CUT = range(5)

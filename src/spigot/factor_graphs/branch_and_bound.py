@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spigot._algorithms.factor_networks import Network, Seats
-from spigot._algorithms.negotiation import Column, Status, Talks, Terms, is_member, negotiate, rounded
 from spigot._runtime import native
+from spigot.factor_graphs.ad3 import Column, Status, Talks, Terms, is_member, negotiate, rounded
+from spigot.factor_graphs.network import Network, Seats
 from spigot.factors import Flags, Indices, Reals
 
 Fixed = NDArray[np.int8]

@@ -23,10 +23,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spigot._algorithms.factor_networks import Network, Seats
-from spigot._algorithms.factor_reference import excess_reference, negotiate_reference
 from spigot._runtime import native
 from spigot._runtime.threads import kernel_threads
+from spigot.factor_graphs.ad3_numpy import excess_reference, negotiate_reference
+from spigot.factor_graphs.network import Network, Seats
 from spigot.factors import Flags, Indices, Reals
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spigot._algorithms.factor_networks import Network, Seats
-from spigot._algorithms.negotiation import Column, Status, Talks, Terms, excess, negotiate
 from spigot._runtime.checks import check_parts, contradiction_error, instance_name
 from spigot._runtime.host import HostFunction
+from spigot.factor_graphs.ad3 import Column, Status, Talks, Terms, excess, negotiate
+from spigot.factor_graphs.network import Network, Seats
 from spigot.factors import Indices
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts

@@ -10,18 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spigot._algorithms.factor_networks import Network
-from spigot._algorithms.factor_reference import excesses
-from spigot._algorithms.factor_search import Found, best_members
-from spigot._algorithms.factor_tables import FactorTable, inequalities
-from spigot._algorithms.negotiation import Terms
 from spigot._runtime.checks import check_parts, contradiction_error, infinite_error, instance_name
 from spigot._runtime.host import HostFunction
 from spigot._runtime.reduce import refuse_nan
+from spigot.factor_graphs.ad3 import Terms
+from spigot.factor_graphs.ad3_numpy import excesses
+from spigot.factor_graphs.branch_and_bound import Found, best_members
+from spigot.factor_graphs.local_polytope import LocalPolytope, check_network, graph_of, rows_of
+from spigot.factor_graphs.network import Network, make_network
+from spigot.factor_graphs.tables import FactorTable, inequalities
 from spigot.factors import AbstractFactor, Indices, Member
 from spigot.interface import AbstractStructure
-from spigot.polytopes.local import LocalPolytope, check_network, graph_of, rows_of
-from spigot.structures.factor_network import make_network
 from spigot.structures.linear import ZeroOneProgram
 from spigot.types import Flags, Mask, Parts, Values
 
