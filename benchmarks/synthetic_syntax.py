@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spigot_nlp.corpora.synthetic import Splits, splits
+from research.synthetic import Splits, splits
 from spigot_nlp.data.sentence import Sentence
 
 NONE = 0

@@ -10,7 +10,7 @@ from spigot_nlp.corpora.synthetic import splits
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "data")
 folder.mkdir(parents=True, exist_ok=True)
-made = splits(train=400, dev=100, test=1, ood=1)
+made = splits(train=400, dev=100)
 for name, sentences in (("train", made.train), ("dev", made.dev)):
     lines = (f"{(s.heads or ()).index(0) + 1}\t{' '.join(s.forms)}\n" for s in sentences)
     (folder / f"{name}.focus").write_text("".join(lines), encoding="utf-8")

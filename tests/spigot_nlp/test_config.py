@@ -22,7 +22,6 @@ from spigot_nlp.config import (
     systems,
 )
 from spigot_nlp.config.presets import PRESET_TASKS, TASKS, Inside, below
-from spigot_nlp.corpora.listops import splits
 from spigot_nlp.wires import WireSettings
 
 CONFIGS = list(shipped_configs().values())
@@ -133,7 +132,7 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
         ({"training": 3}, r"mine: training is 3; it must be a table of settings\.$"),
         ({"training": {"epochs": 0}}, r"training\.epochs"),
         ({"seed": -1}, r"mine: seed: "),
-        ({"data": {"synthetic": {"seed": -1}}}, r"data\.synthetic\.seed: "),
+        ({"data": {"synthetic": {"dev": 0}}}, r"data\.synthetic\.dev: "),
         ({"syntax": {"optimiser": {"beta1": 1.0}}}, r"syntax\.optimiser\.beta1: "),
         (
             {"system": "pipeline", "training": {"pretrain": 0}},
@@ -306,24 +305,6 @@ def test_perturbed_averages_over_draws_of_noise() -> None:
         assert the_estimator(make_config({**chosen, "system": "perturbed"})).samples == 10
         with pytest.raises(ValueError, match=r"temperature is 0\.0; the gradient comes from the noise"):
             make_config({**chosen, "system": "perturbed", "estimator": {"temperature": 0}})
-
-
-def test_listops_has_rounds_enough_for_its_deepest_trees() -> None:
-    config = load_config("listops")
-    rounds = the_wire(config).model_dump()["as"]["rounds"]
-    settings: dict[str, Any] = config.data.listops.model_dump() | {"train": 0, "dev": 0, "test": 0}
-    for sentence in splits(ood=100, **settings).ood:
-        assert sentence.heads is not None
-        assert depth(sentence.heads) + 1 <= rounds  # the root reads in a round of its own
-
-
-def depth(heads: tuple[int, ...]) -> int:
-    """The most words from the root down."""
-
-    def above(word: int) -> int:
-        return 0 if word == 0 else 1 + above(heads[word - 1])
-
-    return max(above(word) for word in range(1, len(heads) + 1))
 
 
 @pytest.mark.parametrize("given", ["synthetic", "synthetic.toml", "configs/synthetic.toml"])

@@ -9,7 +9,7 @@ from spigot_nlp.config.known import settings
 from spigot_nlp.config.load import as_options, check_useful, load_config, make_config, resolved_config
 from spigot_nlp.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
 from spigot_nlp.config.shipped import find_config, shipped_configs
-from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
 from spigot_nlp.values import Count, Optimiser, Positive, Rate, Values
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Count",
     "Data",
     "Files",
-    "ListOps",
     "Optimiser",
     "Positive",
     "Rate",

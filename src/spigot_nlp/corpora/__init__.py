@@ -1,5 +1,5 @@
-"""Corpora: read from files, or generated, divided and tagged as an experiment wants them."""
+"""Corpora: read from files, divided and tagged as an experiment wants them."""
 
-from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
 
-__all__ = ["DATA_VARIABLE", "Data", "Files", "ListOps", "Synthetic"]
+__all__ = ["DATA_VARIABLE", "Data", "Files", "Synthetic"]

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from spigot_nlp.corpora.prepared import prepared
-from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, ListOps, Synthetic
+from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.enhanced import enhanced_graph
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.formats.conll import ConllSource
@@ -73,7 +74,7 @@ class Corpus:
 
 
 def load_corpus(settings: Data, *, tests: bool = True) -> Corpus:
-    """Read, or generate, what an experiment trains on and is judged by, each file once.
+    """Read what an experiment trains on and is judged by, each file once.
 
     Tags are predicted from words alone: text the tagger itself was trained on is tagged by jackknifing, all other
     text by the tagger, so that a model sees the same kind of tags in training and afterwards.
@@ -124,7 +125,7 @@ def load_lemmatised(settings: Data) -> list[Sentence]:
 
 
 def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
-    """Read, or generate, only what an experiment is judged by: development and test sets, without training text.
+    """Read only what an experiment is judged by: development and test sets, without training text.
 
     Args:
         settings: Where the sentences come from.
@@ -145,24 +146,13 @@ def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
 
 
 def _sets(settings: Data, *, tests: bool = True) -> dict[str, Split]:
-    match settings.source:
-        case "synthetic":
-            made = _generate(settings.synthetic)
-        case "listops":
-            made = {"labels": _expressions(settings.listops)}
-        case "files":
-            _require(settings)
-            seen: dict[tuple[Path, str], list[Sentence]] = {}
-            sets = {name: files if tests else files.unread(tests={}) for name, files in settings.sets.items()}
-            return {name: _read(settings, files, seen) for name, files in sets.items()}
-    return made if tests else {name: replace(split, tests={}) for name, split in made.items()}
-
-
-def _expressions(sizes: ListOps) -> Split:
-    from spigot_nlp.corpora import listops
-
-    made = listops.splits(ood=sizes.test, **sizes.model_dump())
-    return Split(made.train, made.dev, {"id": made.test, "ood": made.ood})
+    if settings.source == "synthetic":
+        found = _built_in(settings.synthetic)
+        return found if tests else {name: replace(split, tests={}) for name, split in found.items()}
+    _require(settings)
+    seen: dict[tuple[Path, str], list[Sentence]] = {}
+    sets = {name: files if tests else files.unread(tests={}) for name, files in settings.sets.items()}
+    return {name: _read(settings, files, seen) for name, files in sets.items()}
 
 
 def _tagged_set(corpus: Corpus) -> str:
@@ -201,19 +191,16 @@ def _annotated(sentences: Iterable[Sentence], tagger: Tagger) -> list[Sentence]:
     return list(Lemmatiser().lemmatise(tagger.tag(sentences)))
 
 
-def _generate(sizes: Synthetic) -> dict[str, Split]:
+def _built_in(sizes: Synthetic) -> dict[str, Split]:
     """The built-in corpus: graphs of other sentences than trees and labels, as the paper assumes no overlap."""
-    from spigot_nlp.corpora.synthetic import formalisms, splits
-
-    made = splits(seed=sizes.seed, train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
-    train, dev, test, ood = (list(map(formalisms, part)) for part in (made.train, made.dev, made.test, made.ood))
-    first, second = train[: sizes.train], train[sizes.train :]
-    tests = {"id": test, "ood": ood}
+    made = splits(train=2 * sizes.train, dev=sizes.dev, test=sizes.test, ood=sizes.test)
+    first, second = made.train[: sizes.train], made.train[sizes.train :]
+    tests = {"id": made.test, "ood": made.ood}
     bare = [replace(sentence, heads=None, relations=None) for sentence in second]
     return {
-        "trees": Split(first, dev, tests),
-        "graphs": Split(bare, dev, tests),
-        "labels": Split(first, dev, tests),
+        "trees": Split(first, made.dev, tests),
+        "graphs": Split(bare, made.dev, tests),
+        "labels": Split(first, made.dev, tests),
     }
 
 

@@ -90,29 +90,6 @@ class Synthetic(Values):
     train: Positive = 2000
     dev: Positive = 300
     test: Positive = 500
-    seed: Count = 0
-
-
-class ListOps(Values):
-    """Sizes of the generated ListOps corpus, in expressions, and of these, in words and nested operators.
-
-    The test set out of domain has `test` expressions that are longer and deeper than all others.
-
-    Example:
-        >>> ListOps(min_depth=2).max_depth
-        3
-    """
-
-    train: Positive = 10_000
-    dev: Positive = 1000
-    test: Positive = 1000
-    seed: Count = 0
-    operators: Texts = ("MIN", "MAX", "MED", "SM")
-    min_length: Positive = 5
-    max_length: Positive = 25
-    min_depth: Positive = 1
-    max_depth: Positive = 3
-    max_arguments: Annotated[int, Field(ge=2)] = 5
 
 
 class Data(Values):
@@ -123,7 +100,7 @@ class Data(Values):
 
     Attributes:
         root: The folder that relative paths start from; the environment variable SPIGOT_DATA if empty.
-        source: `files`, the built-in `synthetic` corpus, or generated `listops`.
+        source: `files`, or the built-in `synthetic` corpus.
         vectors: Pretrained word vectors as GloVe text, plain or gzip; none if empty.
         tags: Whether tags and lemmas are `predicted` (training text by jackknifing) or taken from the files' `columns`.
         text: The data sets whose words a system knows; those that its stages learn from if there are none.
@@ -139,9 +116,8 @@ class Data(Values):
     __pydantic_extra__: dict[str, Files] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
 
     root: str = ""
-    source: Literal["files", "synthetic", "listops"] = "files"
+    source: Literal["files", "synthetic"] = "files"
     synthetic: Synthetic = Synthetic()
-    listops: ListOps = ListOps()
     vectors: str = ""
     tags: Literal["predicted", "columns"] = "predicted"
     folds: Annotated[int, Field(ge=2)] = 5
@@ -155,7 +131,7 @@ class Data(Values):
 
     @property
     def has_tests(self) -> bool:
-        """Whether there are test sets; what is generated has some."""
+        """Whether there are test sets; the built-in corpus has some."""
         return self.source != "files" or any(files.tests for files in self.sets.values())
 
     def files(self, name: str) -> Files:

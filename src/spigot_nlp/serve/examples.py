@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spigot_nlp.annotations import AbstractAnnotation
-from spigot_nlp.corpora.synthetic import synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.conventions import Conventions
@@ -57,7 +57,7 @@ def known_sentences(vocab: Vocab, run: Path | None = None) -> list[Known]:
     """
     counted = {word: count for word, count in zip(vocab.words, vocab.counts, strict=True) if count}
     conventions = Conventions.of(vocab)
-    for source in (_kept(run), synthetic(_READ)):
+    for source in (_kept(run), splits(train=_READ).train):
         usable = (s for s in source if len(s) in _LENGTHS and all(form.lower() in counted for form in s.forms))
         found = list(itertools.islice(_as_text(usable, conventions), POOL))
         if found:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from spigot_nlp import cli
-from spigot_nlp.corpora.synthetic import synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.evaluation.analysis import analyse
 from spigot_nlp.models import checkpoint
 
-GOLD = [replace(sentence, id=f"s{k}") for k, sentence in enumerate(synthetic(8, seed=5))]
+GOLD = [replace(sentence, id=f"s{k}") for k, sentence in enumerate(splits(train=300, dev=8).dev)]
 PARSED = [replace(sentence, label=None) for sentence in GOLD]
 CHAINS = [replace(sentence, heads=(0, *range(1, len(sentence)))) for sentence in PARSED]
 FAST = ["--threads", "1", "--samples", "20"]

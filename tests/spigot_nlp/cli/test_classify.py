@@ -11,14 +11,14 @@ import pytest
 
 from spigot_nlp import cli
 from spigot_nlp.cli.train import print_run
-from spigot_nlp.corpora.synthetic import synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import FORMATS, read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import left_branching, right_branching, score_graphs, score_trees
 from spigot_nlp.evaluation.labels import score_labels
 from spigot_nlp.models import checkpoint
 
-GOLD = synthetic(12, seed=5)
+GOLD = splits(train=300, dev=12).dev
 PLAIN = [Sentence(sentence.forms) for sentence in GOLD]
 FAST = ["--threads", "1", "--samples", "50"]
 

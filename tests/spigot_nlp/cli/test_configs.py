@@ -16,7 +16,7 @@ CONFIGS = list(shipped_configs().values())
 def test_there_are_all():
     names = {path.stem for path in CONFIGS}
     assert names >= {"synthetic", "open-propbank", "open-dm", "open-dm-ewt", "dm", "psd"}
-    assert names >= {"synthetic-sentiment", "sst", "latent-sst", "listops"}
+    assert names >= {"synthetic-sentiment", "sst", "latent-sst"}
     assert names >= {"synthetic-tags", "synthetic-three-stages", "synthetic-two-graphs"}
 
 

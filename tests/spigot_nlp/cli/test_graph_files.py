@@ -6,13 +6,13 @@ import pytest
 
 from spigot_nlp import cli
 from spigot_nlp.config import make_config
-from spigot_nlp.corpora.synthetic import formalisms, synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.build import fresh
 
 NAMES = ["valency", "graph", "dependencies"]
-SENTENCES = [formalisms(sentence) for sentence in synthetic(3)]
+SENTENCES = splits(train=3).train
 
 
 def spigot(*words: str | Path) -> int:

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from spigot_nlp import cli
-from spigot_nlp.corpora.synthetic import synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.data.text.treebank import treebank_text
 from spigot_nlp.evaluation import score_graphs, score_raw, score_trees
 from spigot_nlp.models import checkpoint
 
-GOLD = synthetic(12, seed=5)
+GOLD = splits(train=300, dev=12).dev
 FAST = ["--threads", "1", "--samples", "50"]
 
 

@@ -150,7 +150,7 @@ def test_a_tagger_needs_sentences_to_learn_from() -> None:
 
 
 def test_the_synthetic_corpus_has_its_sizes_and_no_overlap() -> None:
-    sizes = Synthetic(train=30, dev=6, test=7, seed=4)
+    sizes = Synthetic(train=30, dev=6, test=7)
     data = Data(source="synthetic", synthetic=sizes, tags="columns")
     corpus, judged = load_corpus(data), load_tests(data, None)
     assert len(corpus["trees"].train) == len(corpus["graphs"].train) == 30

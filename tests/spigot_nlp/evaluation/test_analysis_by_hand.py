@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from spigot_nlp.corpora.synthetic import synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import (
     tree_counts,
@@ -109,7 +109,7 @@ def test_an_empty_sentence_and_one_word():
 
 
 def test_is_ready_for_json():
-    gold = [replace(sentence, label=None) for sentence in synthetic(5, seed=1)]
+    gold = [replace(sentence, label=None) for sentence in splits(train=5).train]
     analysis = quick(gold, gold, [replace(s, heads=(0, *range(1, len(s)))) for s in gold])
     record = json.loads(json.dumps(asdict(analysis)))
     (different,) = (one for one in record["groups"] if one["name"] == "different")
@@ -118,7 +118,7 @@ def test_is_ready_for_json():
 
 
 def test_thousands_of_sentences_take_little_time():
-    gold = [replace(sentence, label=None) for sentence in synthetic(20, seed=3)]
+    gold = [replace(sentence, label=None) for sentence in splits(train=20).train]
     other = [replace(s, heads=(0, *range(1, len(s)))) for s in gold]
     # Not timed; but a loop over all pairs of sentences would take so long that the suite would be ended.
     analysis = analyse(gold * 250, gold * 250, other * 250, samples=10)

@@ -13,7 +13,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot_nlp.corpora.listops import listops
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.evaluation import (
     Profile,
@@ -296,17 +295,6 @@ def test_changed_arcs_by_pairs(lists: list[list[Sentence]]) -> None:
     union = tables[0].keys() | tables[1].keys()
     differ = [key for key in union if tables[0].get(key) != tables[1].get(key)]
     assert changed(before, after) == pytest.approx(len(differ) / max(1, len(union)))
-
-
-def test_listops_trees_are_far_from_trivial() -> None:
-    gold = listops(400, seed=1)
-    induced = describe(gold, gold)
-    assert induced.answer.agreement["gold"] == 1
-    assert all(induced.answer.agreement[name] < 0.45 for name in ("left", "right", "random"))
-    assert induced.answer.agreement["flat"] < 0.6
-    assert induced.answer.entropy > 2
-    assert induced.sentences == 400
-    assert induced.words == sum(map(len, gold))
 
 
 def test_numbers_are_ready_for_json() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from spigot_nlp.batches import collate
 from spigot_nlp.config import load_config, make_config
-from spigot_nlp.corpora.synthetic import formalisms, synthetic
+from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation import graph_counts
 from spigot_nlp.models.build import fresh
@@ -16,7 +16,7 @@ from spigot_nlp.stages import FormalismStage, TreeStage
 from spigot_nlp.training.judges import development_measures, judges
 
 SMALL = {"mlp": 8, "encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 6, "layers": 1}}
-SENTENCES = [formalisms(sentence) for sentence in synthetic(6)]
+SENTENCES = splits(train=6).train
 
 
 @pytest.fixture(autouse=True)

@@ -351,5 +351,5 @@ def test_long_points_differ():
 
 
 def test_short_names():
-    given = ["syntax.mlp", "semantics.pruning.mlp", "estimator.eta", "data.synthetic.seed"]
-    assert list(short_names(given).values()) == ["syntax.mlp", "pruning.mlp", "eta", "seed"]
+    given = ["syntax.mlp", "semantics.pruning.mlp", "estimator.eta", "data.synthetic.dev"]
+    assert list(short_names(given).values()) == ["syntax.mlp", "pruning.mlp", "eta", "dev"]

@@ -3,10 +3,10 @@
 import abc
 from dataclasses import replace
 
-from spigot_nlp.corpora.synthetic.conjugation import Mood, conjugate, inflect
-from spigot_nlp.corpora.synthetic.draft import Node
-from spigot_nlp.corpora.synthetic.lexicon import MANNER, VERB_KINDS, Word
-from spigot_nlp.corpora.synthetic.nouns import ANIMATE, PLACED, AbstractNouns
+from research.synthetic.conjugation import Mood, conjugate, inflect
+from research.synthetic.draft import Node
+from research.synthetic.lexicon import MANNER, VERB_KINDS, Word
+from research.synthetic.nouns import ANIMATE, PLACED, AbstractNouns
 
 _OBJECTS = {"person": 0.26, "work": 0.24, "thing": 0.24, "place": 0.1, "event": 0.12, "idea": 0.04}
 _MOMENTS = ("yesterday", "today", "recently", "again", "then", "once")

@@ -14,7 +14,7 @@ def formalisms(sentence: Sentence) -> Sentence:
     has the name of its syntactic relation, and determiners, prepositions, auxiliaries and punctuation are not in it.
 
     Example:
-        >>> from spigot_nlp.corpora.synthetic import synthetic
+        >>> from research.synthetic import synthetic
         >>> sentence = formalisms(synthetic(3, seed=2)[2])          # A disastrous attack ... was pointless ...
         >>> sentence.get("dependencies").tops, [arc for arc in sentence.get("valency").arcs if arc.predicate == 3][:1]
         ((8,), [Arc(predicate=3, argument=2, role='RSTR')])

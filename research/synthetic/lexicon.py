@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from spigot_nlp.corpora.synthetic.morphology import past, plural
+from research.synthetic.morphology import past, plural
 
 
 class Word(NamedTuple):

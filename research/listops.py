@@ -1,5 +1,8 @@
 r"""ListOps: nested lists of digits under operators, where the right tree is known.
 
+    python -m research.listops --out DATA
+    spigot train research/configs/listops.toml --data.root DATA
+
 An expression such as `[MAX 2 9 [MIN 4 7 ] 0 ]` is a sentence; its words are the operators with their opening bracket,
 the digits, and the closing brackets. The class of the sentence is the value of the expression, a digit, and the right
 tree follows from the brackets: an operator heads its arguments and its own closing bracket.
@@ -8,17 +11,16 @@ References:
     Nangia and Bowman (2018), ListOps: a diagnostic dataset for latent tree learning.
 """
 
+import argparse
 import random
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import TypeAlias
 
 from spigot_nlp.corpora.synthetic import Splits
-from spigot_nlp.data.formats.files import shown
-from spigot_nlp.data.sentence import Sentence
-
-__all__ = ["OPERATORS", "listops", "splits", "tree_of", "value"]
+from spigot_nlp.data import Sentence, write
 
 OPERATORS = ("MIN", "MAX", "MED", "SM")
 """Smallest, largest, median (rounded down where two values are in the middle), and sum modulo 10."""
@@ -34,35 +36,39 @@ _CLOSE = "]"
 _FEWEST = 2  # arguments: with one, MIN, MAX, MED and SM are all the same
 _TRIES = 400  # with SM among four operators, one expression in about 40 has the value wanted even if it is a rare one
 
-_Shape: TypeAlias = tuple["_Shape", ...]
+Shape: TypeAlias = tuple["Shape", ...]
 """The arguments of an operator; a digit is the shape without any."""
 
 
-def listops(
-    size: int,
+def splits(
     *,
     seed: int = 0,
+    train: int = 0,
+    dev: int = 0,
+    test: int = 0,
+    ood: int = 0,
     operators: Sequence[str] = OPERATORS,
     min_length: int = 5,
     max_length: int = 25,
     min_depth: int = 1,
     max_depth: int = 3,
     max_arguments: int = 5,
-) -> list[Sentence]:
-    """Different expressions, each with its value as the label and its tree as the heads.
+) -> Splits:
+    """Disjoint parts, of which the one out of domain is both longer and deeper than the others.
 
-    A depth is drawn first, each as likely, and a length among those that the depth allows; then the brackets, such that
-    all expressions of that depth and length are equally likely. Then a value is drawn, and operators and digits until
-    they give it: so with `SM` among the operators all values are equally frequent, and neither depth nor length nor
-    brackets tell anything about them. Values that the operators give less than about once in 400 times (9 as the
-    smallest of five digits, say) stay rare. An expression that was there before is left out, and the next one taken.
-
-    The same arguments give the same expressions everywhere, and a larger size only adds to them. Lemmas are the words
-    themselves; tags are `OP`, `DIGIT` and `CLOSE`.
+    Of each expression a depth is drawn first, each as likely, and a length among those that the depth allows; then the
+    brackets, such that all expressions of that depth and length are equally likely. Then a value is drawn, and
+    operators and digits until they give it: so with `SM` among the operators all values are equally frequent, and
+    neither depth nor length nor brackets tell anything about them. Values that the operators give less than about once
+    in 400 times (9 as the smallest of five digits, say) stay rare. No expression comes twice. The same arguments give
+    the same expressions everywhere. Lemmas are the words themselves; tags are `OP`, `DIGIT` and `CLOSE`.
 
     Args:
-        size: How many.
-        seed: Which.
+        seed: Which corpus.
+        train: How many expressions to learn from.
+        dev: How many to choose by.
+        test: How many of the same kind to report.
+        ood: How many of `max_length + 1` to `2 * max_length` words and a depth of `max_depth + 1` or `+ 2`.
         operators: Which of `OPERATORS` occur.
         min_length: The fewest words, brackets included. An operator with its brackets is two words.
         max_length: The most words.
@@ -71,162 +77,32 @@ def listops(
         max_arguments: The most arguments of one operator; the fewest are two.
 
     Raises:
-        ValueError: If there is no such expression for one of the depths, or fewer than `size` in all.
+        ValueError: If there is no such expression for one of the depths, or fewer than are asked for.
 
     Example:
-        >>> sentence = listops(1, seed=1, max_length=12, min_depth=2, max_depth=2)[0]
+        >>> sentence = splits(train=1, seed=1, max_length=12, min_depth=2, max_depth=2).train[0]
         >>> " ".join(sentence.forms)
         '[MIN 4 0 2 [MAX 4 2 2 2 ] 4 ]'
         >>> sentence.label, sentence.heads
         (0, (0, 1, 1, 1, 1, 5, 5, 5, 5, 5, 1, 1))
     """
-    grammar = _Grammar(operators, (min_length, max_length), (min_depth, max_depth), max_arguments)
-    return _take(grammar, "listops", seed, size)
-
-
-def splits(
-    *,
-    seed: int = 0,
-    train: int = 2000,
-    dev: int = 500,
-    test: int = 500,
-    ood: int = 500,
-    operators: Sequence[str] = OPERATORS,
-    min_length: int = 5,
-    max_length: int = 25,
-    min_depth: int = 1,
-    max_depth: int = 3,
-    max_arguments: int = 5,
-    long_length: int | None = None,
-    long_depth: int | None = None,
-) -> Splits:
-    """Disjoint parts of ListOps; the one out of domain is both longer and deeper than all others.
-
-    The first three follow one another in what `listops` gives for these arguments. Out of domain, an expression has
-    `max_length + 1` to `long_length` words and `max_depth + 1` to `long_depth` operators inside one another.
-
-    Args:
-        seed: Which corpus.
-        train: How many expressions to learn from.
-        dev: How many to choose by.
-        test: How many of the same kind to report.
-        ood: How many longer and deeper ones.
-        operators: Which of `OPERATORS` occur.
-        min_length: The fewest words.
-        max_length: The most words in `train`, `dev` and `test`.
-        min_depth: The fewest operators inside one another.
-        max_depth: The most operators inside one another in `train`, `dev` and `test`.
-        max_arguments: The most arguments of one operator.
-        long_length: The most words out of domain; twice `max_length` unless given.
-        long_depth: The most operators inside one another out of domain; `max_depth + 2` unless given.
-
-    Example:
-        >>> parts = splits(train=20, dev=5, test=5, ood=5)
-        >>> len({sentence.forms for sentence in parts.train + parts.dev + parts.test + parts.ood})
-        35
-        >>> max(map(len, parts.train)) <= 25 < min(map(len, parts.ood))
-        True
-    """
     for name, size in (("train", train), ("dev", dev), ("test", test), ("ood", ood)):
         if size < 0:
             raise ValueError(f"{name} is {size}; ask for 0 expressions or more.")
     known = _take(
-        _Grammar(operators, (min_length, max_length), (min_depth, max_depth), max_arguments),
+        Grammar(operators, (min_length, max_length), (min_depth, max_depth), max_arguments),
         "listops",
         seed,
         train + dev + test,
     )
     other: list[Sentence] = []
     if ood:
-        lengths = (max_length + 1, 2 * max_length if long_length is None else long_length)
-        depths = (max_depth + 1, max_depth + 2 if long_depth is None else long_depth)
-        other = _take(_Grammar(operators, lengths, depths, max_arguments), "listops-long", seed, ood)
+        lengths, depths = (max_length + 1, 2 * max_length), (max_depth + 1, max_depth + 2)
+        other = _take(Grammar(operators, lengths, depths, max_arguments), "listops-long", seed, ood)
     return Splits(known[:train], known[train : train + dev], known[train + dev :], other)
 
 
-def value(forms: Sequence[str]) -> int:
-    """The value of an expression, read from left to right with a stack.
-
-    Args:
-        forms: The words. Operators may have any number of arguments but none.
-
-    Raises:
-        ValueError: If these words are not one expression.
-
-    Example:
-        >>> value("[MAX 2 9 [MIN 4 7 ] 0 ]".split())
-        9
-        >>> value("[MED 1 4 ]".split())
-        2
-    """
-    stack: list[tuple[str, list[int]]] = [("", [])]  # an operator, and its arguments so far
-    for position, form in enumerate(forms, 1):
-        if stack[0][1]:
-            raise ValueError(
-                f"word {position} is {shown(form)}, but the expression ends before it; give one expression."
-            )
-        if form.startswith("[") and form[1:] in _APPLY:
-            stack.append((form[1:], []))
-        elif form in _DIGITS and len(form) == 1:
-            stack[-1][1].append(int(form))
-        elif form == _CLOSE and len(stack) > 1 and stack[-1][1]:
-            name, arguments = stack.pop()
-            stack[-1][1].append(_APPLY[name](arguments))
-        else:
-            raise _misplaced(position, form)
-    if len(stack) > 1 or not stack[0][1]:
-        raise ValueError(f"{len(stack) - 1} operators are still open after {len(forms)} words; close each with ']'.")
-    return stack[0][1][0]
-
-
-def tree_of(forms: Sequence[str]) -> tuple[int, ...]:
-    """The heads that the brackets of an expression say: the inverse of writing a tree with brackets.
-
-    Every word hangs on the operator whose brackets are the closest around it, a closing bracket on its own operator,
-    and the outermost operator on the root. Every word but an operator is a leaf.
-
-    Args:
-        forms: The words.
-
-    Raises:
-        ValueError: If the brackets do not match, or there is more than one expression.
-
-    Example:
-        >>> tree_of("[MAX 2 [MIN 4 7 ] 0 ]".split())
-        (0, 1, 1, 3, 3, 3, 1, 1)
-    """
-    heads: list[int] = []
-    open_operators = [0]
-    for position, form in enumerate(forms, 1):
-        if heads and open_operators == [0]:
-            raise ValueError(
-                f"word {position} is {shown(form)}, but the expression ends before it; give one expression."
-            )
-        heads.append(open_operators[-1])
-        if form.startswith("["):
-            open_operators.append(position)
-        elif form == _CLOSE:
-            if len(open_operators) == 1:
-                raise _misplaced(position, form)
-            open_operators.pop()
-    if len(open_operators) > 1:
-        raise ValueError(
-            f"{len(open_operators) - 1} operators are still open after {len(forms)} words; close each with ']'."
-        )
-    return tuple(heads)
-
-
-def _misplaced(position: int, form: str) -> ValueError:
-    names = ", ".join(f"[{name}" for name in OPERATORS)
-    return ValueError(
-        f"word {position} is {shown(form)}; an expression has the words {names}, the digits 0 to 9, and ']' after at "
-        "least one argument."
-    )
-
-
-def _take(grammar: "_Grammar", kind: str, seed: int, size: int) -> list[Sentence]:
-    if size < 0:
-        raise ValueError(f"size is {size}; ask for 0 expressions or more.")
+def _take(grammar: "Grammar", kind: str, seed: int, size: int) -> list[Sentence]:
     total = sum(map(sum, grammar.cells.values()))
     if size > total:
         raise ValueError(
@@ -236,7 +112,7 @@ def _take(grammar: "_Grammar", kind: str, seed: int, size: int) -> list[Sentence
     return [next(stream) for _ in range(size)]
 
 
-def _stream(grammar: "_Grammar", kind: str, seed: int) -> Iterator[Sentence]:
+def _stream(grammar: "Grammar", kind: str, seed: int) -> Iterator[Sentence]:
     """Different expressions until there are none left."""
     # The one method whose sequence Python promises never to change.
     dice = random.Random(seed).random
@@ -272,7 +148,7 @@ def _stream(grammar: "_Grammar", kind: str, seed: int) -> Iterator[Sentence]:
 
 
 def _write(
-    shape: _Shape,
+    shape: Shape,
     parent: int,
     operators: Sequence[str],
     dice: Callable[[], float],
@@ -294,7 +170,7 @@ def _write(
     return _APPLY[name](arguments)
 
 
-class _Grammar:
+class Grammar:
     r"""How many expressions there are of each depth and length, and drawing from them.
 
     With $e_d(n)$ the expressions of depth $d$ and $n$ words and $s_d(k, n)$ the sequences of $k$ arguments of depth at
@@ -350,13 +226,13 @@ class _Grammar:
             return 0
         return self._sequences[depth + 1][k][n] - (self._sequences[depth][k][n] if owed else 0)
 
-    def shape(self, depth: int, length: int, dice: Callable[[], float]) -> _Shape:
+    def shape(self, depth: int, length: int, dice: Callable[[], float]) -> Shape:
         """The brackets of an expression, all expressions of this depth and length being equally likely."""
         if not depth:
             return ()
         depth, words, owed = depth - 1, length - 2, True
         k = self._arguments[_draw([*accumulate(self._ways(depth, k, words, True) for k in self._arguments)], dice)]
-        arguments: list[_Shape] = []
+        arguments: list[Shape] = []
         while k:
             k -= 1
             options, weights = self._next(depth, k, words, owed)
@@ -391,3 +267,24 @@ def _check(operators: tuple[str, ...], lengths: tuple[int, int], depths: tuple[i
     for name, (low, high) in (("lengths", lengths), ("depths", depths)):
         if low > high:
             raise ValueError(f"{name} from {low} to {high} are asked for; the first must not exceed the second.")
+
+
+def main() -> None:
+    """Write the parts of a corpus: by default that of `configs/listops.toml`."""
+    arguments = argparse.ArgumentParser(prog="python -m research.listops", description=main.__doc__)
+    arguments.add_argument("--out", type=Path, required=True, help="the folder of corpora; these files go to listops/")
+    arguments.add_argument("--operators", nargs="+", default=OPERATORS, choices=OPERATORS)
+    sizes = {"train": 20_000, "dev": 1000, "test": 1000, "ood": 1000}
+    limits = {"min_length": 5, "max_length": 20, "min_depth": 2, "max_depth": 3, "max_arguments": 3}
+    for name, value in {**sizes, "seed": 0, **limits}.items():
+        arguments.add_argument(f"--{name.replace('_', '-')}", type=int, default=value, help=f"{value} unless given")
+    options = vars(arguments.parse_args())
+    folder = options.pop("out") / "listops"
+    made = splits(**options)
+    folder.mkdir(parents=True, exist_ok=True)
+    for part, sentences in {"train": made.train, "dev": made.dev, "id": made.test, "ood": made.ood}.items():
+        write(sentences, folder / f"{part}.jsonl.gz")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from spigot_nlp.corpora.synthetic.draft import Dice, Node
-from spigot_nlp.corpora.synthetic.lexicon import Word
-from spigot_nlp.corpora.synthetic.morphology import gerund, third_person
+from research.synthetic.draft import Dice, Node
+from research.synthetic.lexicon import Word
+from research.synthetic.morphology import gerund, third_person
 
 _TAGS = {"base": "VB", "ing": "VBG", "en": "VBN", "past": "VBD"}
 _BE = Word("be")

@@ -1,15 +1,16 @@
-"""The built-in corpus: a grammar that writes sentences with trees, graphs and labels."""
+"""The generator of the built-in corpus: a grammar that writes sentences with trees, graphs and labels."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from spigot_nlp.corpora.synthetic.clauses import Grammar
-from spigot_nlp.corpora.synthetic.draft import Dice
-from spigot_nlp.corpora.synthetic.formalisms import formalisms
-from spigot_nlp.corpora.synthetic.lexicon import LEXICONS
-from spigot_nlp.corpora.synthetic.nouns import Frequencies
-from spigot_nlp.corpora.synthetic.polarity import polarity
-from spigot_nlp.data.sentence import Sentence
+from research.synthetic.clauses import Grammar
+from research.synthetic.draft import Dice
+from research.synthetic.formalisms import formalisms
+from research.synthetic.lexicon import LEXICONS
+from research.synthetic.nouns import Frequencies
+from research.synthetic.polarity import polarity
+from spigot_nlp.corpora.synthetic import Splits
+from spigot_nlp.data import Sentence
 
 __all__ = ["Splits", "formalisms", "polarity", "splits", "synthetic"]
 
@@ -46,27 +47,6 @@ def synthetic(size: int, *, seed: int = 0, domain: str = "in") -> list[Sentence]
         raise ValueError(f"size is {size}; ask for 0 sentences or more.")
     stream = _stream(seed, domain)
     return [next(stream) for _ in range(size)]
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The parts of a corpus.
-
-    Attributes:
-        train: To learn from.
-        dev: To choose by.
-        test: To report.
-        ood: To report out of domain.
-
-    Example:
-        >>> Splits([], [], [], synthetic(1, domain="out")).ood[0].id
-        'out-0-1'
-    """
-
-    train: list[Sentence]
-    dev: list[Sentence]
-    test: list[Sentence]
-    ood: list[Sentence]
 
 
 def splits(*, seed: int = 0, train: int = 2000, dev: int = 500, test: int = 500, ood: int = 500) -> Splits:

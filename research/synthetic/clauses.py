@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import final
 
-from spigot_nlp.corpora.synthetic.conjugation import Mood
-from spigot_nlp.corpora.synthetic.draft import Dice, Node, comma, finish
-from spigot_nlp.corpora.synthetic.lexicon import Lexicon
-from spigot_nlp.corpora.synthetic.nouns import ANIMATE, PLACED, Frequencies
-from spigot_nlp.corpora.synthetic.verbs import AbstractVerbs
+from research.synthetic.conjugation import Mood
+from research.synthetic.draft import Dice, Node, comma, finish
+from research.synthetic.lexicon import Lexicon
+from research.synthetic.nouns import ANIMATE, PLACED, Frequencies
+from research.synthetic.verbs import AbstractVerbs
 from spigot_nlp.data.sentence import Sentence
 
 _SUBJECTS = {"person": 0.58, "group": 0.06, "work": 0.13, "thing": 0.06, "place": 0.06, "event": 0.11}
@@ -20,7 +20,7 @@ class Grammar(AbstractVerbs):
     """A grammar that writes sentences with their trees and graphs.
 
     Example:
-        >>> from spigot_nlp.corpora.synthetic.lexicon import LEXICONS
+        >>> from research.synthetic.lexicon import LEXICONS
         >>> frequencies = Frequencies(2, 0.1, 0.1, 1.0, 1.0, 1.0, 1.0, 0.5)
         >>> sentence = Grammar(Dice(1), LEXICONS["in"], frequencies).sentence()
         >>> sentence.heads.count(0)

@@ -1,6 +1,6 @@
 """Whether a sentence says good or bad, read off its tree."""
 
-from spigot_nlp.corpora.synthetic.lexicon import DEGREES, SENTIMENTS, SHIFTERS
+from research.synthetic.lexicon import DEGREES, SENTIMENTS, SHIFTERS
 from spigot_nlp.data.sentence import Sentence
 
 _WEIGHTS = {"J": (4.0, 6.0), "N": (4.0, 6.0), "V": (5.0, 7.0), "R": (3.0, 3.0)}

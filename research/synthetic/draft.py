@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from spigot_nlp.corpora.synthetic.morphology import article
+from research.synthetic.morphology import article
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 
 T = TypeVar("T")

@@ -3,8 +3,8 @@
 import abc
 from dataclasses import dataclass
 
-from spigot_nlp.corpora.synthetic.draft import Dice, Link, Node, comma
-from spigot_nlp.corpora.synthetic.lexicon import DEGREES, NAMES, NOUN_KINDS, Lexicon, Word
+from research.synthetic.draft import Dice, Link, Node, comma
+from research.synthetic.lexicon import DEGREES, NAMES, NOUN_KINDS, Lexicon, Word
 
 ANIMATE = ("person", "group")
 _MAIN_KINDS = ("person", "group", "work", "thing", "place", "event")
