@@ -11,8 +11,8 @@ from torch import Tensor
 from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import in_single
 from spigot._runtime.reduce import checked
-from spigot.estimators.needs import check_sampling
 from spigot.estimators.noise import gaussian
+from spigot.estimators.requirements import check_sampling
 from spigot.interface import AbstractMarginalStructure, AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts, Values

@@ -7,7 +7,7 @@ from spigot.estimators.perturbed import IMLE, BlackBox, Perturbed
 from spigot.estimators.sampled import MarginalStraightThrough, ReinMax, ScoreFunction, score_function
 from spigot.estimators.soft import SparseMAP, StructuredAttention
 from spigot.estimators.spigot import Spigot
-from spigot.estimators.surrogate import Identity, Pipeline, StraightThrough
+from spigot.estimators.straight_through import Identity, Pipeline, StraightThrough
 
 __all__ = [
     "IMLE",

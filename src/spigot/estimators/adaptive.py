@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from spigot._runtime.precision import exact
-from spigot.estimators.needs import check_sampling
 from spigot.estimators.noise import gumbel
+from spigot.estimators.requirements import check_sampling
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Explanation, Pullback
 from spigot.interface.estimators import check_settings, learns
 from spigot.types import Mask, Parts, Saved

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import exact, in_single
-from spigot.estimators.needs import require_marginals
+from spigot.estimators.requirements import require_marginals
 from spigot.interface import (
     ESTIMATORS,
     AbstractPolytope,

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from spigot.estimators.needs import check_sampling, check_strength
 from spigot.estimators.noise import gaussian, gumbel
+from spigot.estimators.requirements import check_sampling, check_strength
 from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
 from spigot.interface.estimators import check_settings, learns
 from spigot.types import Mask, Parts, Saved

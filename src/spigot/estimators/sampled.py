@@ -10,8 +10,8 @@ from torch.autograd.function import once_differentiable
 
 from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import in_single
-from spigot.estimators.needs import check_sampling, check_temperature, require_marginals, require_samples
 from spigot.estimators.noise import gumbel, seeds
+from spigot.estimators.requirements import check_sampling, check_temperature, require_marginals, require_samples
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,

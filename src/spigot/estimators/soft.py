@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import torch
 
 from spigot._algorithms.active_set import project_face
-from spigot.estimators.needs import require_marginals
+from spigot.estimators.requirements import require_marginals
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
