@@ -8,10 +8,12 @@ from spigot.estimators.sampled import MarginalStraightThrough, ReinMax, ScoreFun
 from spigot.estimators.soft import SparseMAP, StructuredAttention
 from spigot.estimators.spigot import Spigot
 from spigot.estimators.straight_through import Identity, Pipeline, StraightThrough
+from spigot.estimators.surrogate import AbstractSurrogate
 
 __all__ = [
     "IMLE",
     "LPGD",
+    "AbstractSurrogate",
     "AdaptiveIMLE",
     "BlackBox",
     "Identity",

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from spigot._runtime.precision import exact
 from spigot.estimators.noise import gumbel
-from spigot.estimators.requirements import check_sampling
-from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Explanation, Pullback
-from spigot.interface.estimators import check_settings, learns
+from spigot.estimators.requirements import check_sampling, check_settings
+from spigot.estimators.surrogate import AbstractSurrogate, learns
+from spigot.interface import ESTIMATORS, AbstractStructure, Explanation, Pullback
 from spigot.types import Mask, Parts, Saved
 
 _FURTHEST = 2.0**40

@@ -9,15 +9,14 @@ from torch import Tensor
 
 from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import exact, in_single
-from spigot.estimators.requirements import require_marginals
+from spigot.estimators.requirements import check_polytope, check_settings, require_marginals
+from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import (
     ESTIMATORS,
     AbstractPolytope,
     AbstractStructure,
-    AbstractSurrogate,
     Pullback,
 )
-from spigot.interface.estimators import check_polytope, check_settings
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts, Saved, Values
 

@@ -7,8 +7,9 @@ from typing import ClassVar, Literal, final
 import torch
 
 from spigot._runtime.precision import exact
-from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_choices, check_polytope, check_settings
+from spigot.estimators.requirements import check_choices, check_polytope, check_settings
+from spigot.estimators.surrogate import AbstractSurrogate
+from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
 from spigot.interface.polytopes import steps
 from spigot.types import Mask, Parts, Saved, Scales, Values
 

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
-from spigot.estimators.requirements import check_sampling, check_strength
-from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_settings, learns
+from spigot.estimators.requirements import check_sampling, check_settings, check_strength
+from spigot.estimators.surrogate import AbstractSurrogate, learns
+from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
 from spigot.types import Mask, Parts, Saved
 
 

@@ -11,17 +11,22 @@ from torch.autograd.function import once_differentiable
 from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import in_single
 from spigot.estimators.noise import gumbel, seeds
-from spigot.estimators.requirements import check_sampling, check_temperature, require_marginals, require_samples
+from spigot.estimators.requirements import (
+    check_sampling,
+    check_settings,
+    check_temperature,
+    require_marginals,
+    require_samples,
+)
+from spigot.estimators.surrogate import AbstractSurrogate, clipped, existing, explanation, learns
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
     AbstractSamplingStructure,
     AbstractStructure,
-    AbstractSurrogate,
     Explanation,
     Pullback,
 )
-from spigot.interface.estimators import check_settings, clipped, existing, explanation, learns
 from spigot.structures.choice import OneOf
 from spigot.types import Mask, Members, Parts, Saved, Values
 

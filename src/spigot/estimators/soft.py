@@ -6,16 +6,15 @@ from typing import ClassVar, final
 import torch
 
 from spigot._algorithms.active_set import project_face
-from spigot.estimators.requirements import require_marginals
+from spigot.estimators.requirements import check_settings, require_marginals
+from spigot.estimators.surrogate import AbstractSurrogate, existing, explanation
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
     AbstractStructure,
-    AbstractSurrogate,
     Explanation,
     Pullback,
 )
-from spigot.interface.estimators import check_settings, existing, explanation
 from spigot.polytopes.hull import ConvexHull
 from spigot.types import Mask, Parts, Saved
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
-from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_choices, check_polytope, check_settings
+from spigot.estimators.requirements import check_choices, check_polytope, check_settings
+from spigot.estimators.surrogate import AbstractSurrogate
+from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
 from spigot.types import Mask, Parts, Saved, Values
 
 

@@ -5,8 +5,9 @@ from typing import ClassVar, Literal, final
 
 import torch
 
-from spigot.interface import ESTIMATORS, AbstractStructure, AbstractSurrogate, Pullback
-from spigot.interface.estimators import check_choices, check_settings
+from spigot.estimators.requirements import check_choices, check_settings
+from spigot.estimators.surrogate import AbstractSurrogate
+from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
 from spigot.polytopes.hull import tangent
 from spigot.types import Mask, Parts, Saved
 

@@ -11,7 +11,7 @@ see float32 and float64 only: half precision is widened before and rounded after
 
 from spigot._runtime.checks import NoStructureError
 from spigot._runtime.registry import Registry
-from spigot.interface.estimators import ESTIMATORS, AbstractEstimator, AbstractSurrogate
+from spigot.interface.estimators import ESTIMATORS, AbstractEstimator
 from spigot.interface.polytopes import AbstractPolytope
 from spigot.interface.records import Explanation, Pullback, Sketch
 from spigot.interface.structures import (
@@ -29,7 +29,6 @@ __all__ = [
     "AbstractRankedStructure",
     "AbstractSamplingStructure",
     "AbstractStructure",
-    "AbstractSurrogate",
     "Explanation",
     "NoStructureError",
     "Pullback",

@@ -11,7 +11,7 @@ import torch
 
 import spigot
 from spigot import ESTIMATORS, AbstractSurrogate
-from spigot.interface.estimators import explanation
+from spigot.estimators.surrogate import explanation
 from spigot_nlp.config import make_config, systems
 from spigot_nlp.models.accounts import account
 from spigot_nlp.wires import EstimatorSettings, WireSettings, build_estimator, estimator_settings
