@@ -7,7 +7,6 @@ The class registers itself; the options of `[estimator]`, or of `estimator = { n
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
@@ -21,9 +20,6 @@ class Sign(spigot.AbstractSurrogate):
     """The argmax forward; eta times the sign of the gradient back."""
 
     eta: float = 0.01
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def pullback(self, structure, scores, z, saved, grad, mask):
         return self.eta * grad.sign()

@@ -1,8 +1,11 @@
 """The layer: a structured argmax whose gradient is chosen by an estimator."""
 
-from torch import nn
+from collections.abc import Callable
+
+from torch import Tensor, nn
 
 from spigot._runtime.checks import check_parts, require_kind
+from spigot.estimators.adaptive import AdaptiveIMLE
 from spigot.estimators.spigot import Spigot
 from spigot.interface import AbstractEstimator, AbstractStructure
 from spigot.types import Mask, Parts
@@ -51,9 +54,8 @@ def argmax(
 class Argmax(nn.Module):
     """`argmax` as a module, with structure and estimator fixed.
 
-    What an estimator keeps from step to step, as `AdaptiveIMLE` does, are buffers of this module, by the names that the
-    estimator gives them: they are in its `state_dict`, move with it to other devices, and change in the backward passes
-    of training mode alone. Other estimators keep nothing.
+    What `AdaptiveIMLE` keeps from step to step are buffers of this module: they are in its `state_dict`, move with it
+    to other devices, stay float32 when it is cast, and change in the backward passes of training mode alone.
 
     Example:
         >>> import torch, spigot
@@ -68,15 +70,27 @@ class Argmax(nn.Module):
         estimator.check(structure)
         self.structure = structure
         self.estimator = estimator
-        for name, value in estimator.state().items():
-            self.register_buffer(name, value)
+        if isinstance(estimator, AdaptiveIMLE):
+            for name, value in estimator.initial_state().items():
+                self.register_buffer(name, value)
 
     def forward(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return argmax(scores, self.structure, self.bound(learning=self.training), mask=mask)
+        return argmax(scores, self.structure, self.with_state(training=self.training), mask=mask)
 
-    def bound(self, *, learning: bool = False) -> AbstractEstimator:
-        """The estimator with its state of now, such as for `explain`; it changes only if `learning`."""
-        return self.estimator.bind(dict(self.named_buffers(recurse=False)), learning=learning)
+    def with_state(self, *, training: bool = False) -> AbstractEstimator:
+        """The estimator with its state of now, such as for `explain`; it changes only if `training`."""
+        if not isinstance(self.estimator, AdaptiveIMLE):
+            return self.estimator
+        return self.estimator.with_state(dict(self.named_buffers(recurse=False)), training=training)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Argmax":
+        before = dict(self.named_buffers(recurse=False))
+        super()._apply(fn, recurse)
+        for name, value in before.items():
+            after = getattr(self, name)
+            if after.dtype != value.dtype:  # the module was cast, of which a running value knows nothing
+                setattr(self, name, value.to(after.device))
+        return self
 
     def extra_repr(self) -> str:
         return f"{self.structure}, {self.estimator}"

@@ -342,11 +342,6 @@ EACH_SORT = (*FEW, "SemanticGraphs-one", "Chains", "Matchings", "RelaxedProgram"
 ALL = None
 
 
-def bound(estimator: AbstractEstimator) -> AbstractEstimator:
-    """An estimator with its first state, which stays as it is."""
-    return estimator.bind(estimator.state(), learning=False)
-
-
 ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("Pipeline", lambda _: spigot.Pipeline()),
     EstimatorCase("StraightThrough", lambda _: spigot.StraightThrough()),
@@ -401,12 +396,14 @@ ESTIMATORS: list[EstimatorCase] = [
     EstimatorCase("ScoreFunction", lambda _: spigot.ScoreFunction(3, 7), kind=spigot.AbstractSamplingStructure),
     EstimatorCase(
         "AdaptiveIMLE",
-        lambda _: bound(spigot.AdaptiveIMLE(temperature=0.5)),
+        lambda s: spigot.Argmax(s, spigot.AdaptiveIMLE(temperature=0.5)).with_state(),
         named=("NonProjectiveTrees", "SemanticGraphs-one", "Oracle"),
     ),
     EstimatorCase(
         "AdaptiveIMLE-two-sided",
-        lambda _: bound(spigot.AdaptiveIMLE(start=0.5, samples=2, two_sided=True, seed=7, max_norm=0.5)),
+        lambda s: spigot.Argmax(
+            s, spigot.AdaptiveIMLE(start=0.5, samples=2, two_sided=True, seed=7, max_norm=0.5)
+        ).with_state(),
         named=FEW[:1],
     ),
 ]

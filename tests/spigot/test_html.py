@@ -72,8 +72,6 @@ def test_an_estimator_of_ones_own_shows_its_own_formula() -> None:
     class Twice(spigot.AbstractSurrogate):
         r"""Twice the gradient: $\nabla_s L = 2 \nabla_z L$."""
 
-        max_norm: float | None = None
-
         def pullback(self, structure, scores, z, saved, grad, mask):
             return 2 * grad
 

@@ -20,7 +20,6 @@ from spigot._runtime.operators import batched, operator
 from spigot._runtime.precision import exact
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
 from spigot._runtime.threads import kernel_threads
-from spigot.interface.polytopes import steps
 
 
 @operator("spigot::project_simplex")
@@ -416,6 +415,23 @@ def _in_kernel(
     return result.reshape(z.shape)
 
 
+def lpgd_points(
+    z: Tensor, scores: Tensor, scale: Tensor, grad: Tensor, eta: float, mask: Tensor, two_sided: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""The two points that LPGD projects, in float64, and the parts that take part.
+
+    Infinite scores are settled: a part of $-\infty$ that was not chosen does not exist here, one that had to be chosen
+    counts as 0, and a part of $+\infty$ outdoes whatever is finite.
+    """
+    point, wide, along = exact(z), exact(scores), exact(grad)
+    step = torch.where(mask, eta * along, 0)
+    shift = torch.where(mask & wide.isfinite(), wide * scale.to(wide), 0)
+    reach = (shift.abs() + step.abs()).amax() if z.numel() else 0
+    shift = torch.where(mask & wide.isposinf(), 4 + 4 * reach, shift)
+    centre = point + shift
+    return centre + step if two_sided else centre, centre - step, mask & ~(wide.isneginf() & (point == 0))
+
+
 def _in_torch(
     project: Callable[[Tensor, Tensor], Tensor],
     z: Tensor,
@@ -430,7 +446,7 @@ def _in_torch(
         point = exact(z)
         moved = point - project(point - eta * grad.to(point), mask)
         return torch.where(mask, moved, 0).to(z.dtype)
-    high, low, mask = steps(z, scores, scale, grad, eta, mask, two_sided)
+    high, low, mask = lpgd_points(z, scores, scale, grad, eta, mask, two_sided)
     moved = project(high, mask) - project(low, mask)
     return (moved / 2 if two_sided else moved).to(z.dtype)
 

@@ -72,3 +72,12 @@ def masked_logsumexp(values: Tensor, mask: Tensor, dim: int) -> Tensor:
     some = total > 0
     log = torch.where(some, total, torch.ones_like(total)).log() + top.squeeze(dim)
     return torch.where(some, log, torch.full_like(log, -torch.inf))
+
+
+def centre(direction: Tensor, mask: Tensor, axes: int | tuple[int, ...]) -> Tensor:
+    """The direction less its mean along an axis or several, which is what keeps sums along it as they are."""
+    inside = torch.where(mask, direction, 0)
+    if axes == ():  # a part that stands for itself has nothing to be compared with
+        return inside
+    mean = inside.sum(axes, keepdim=True) / mask.sum(axes, keepdim=True).clamp(min=1)
+    return torch.where(mask, inside - mean, 0)

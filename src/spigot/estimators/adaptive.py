@@ -1,18 +1,17 @@
 """An estimator that finds its own step size, and remembers it."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from torch import Tensor
 
 from spigot._runtime.precision import exact
 from spigot.estimators.noise import gumbel
-from spigot.estimators.requirements import check_sampling, check_settings
+from spigot.estimators.requirements import NOISE, check_sampling, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate, learns
-from spigot.interface import ESTIMATORS, AbstractStructure, Explanation, Pullback
+from spigot.interface import ESTIMATORS, AbstractEstimator, AbstractStructure, Explanation, Pullback
 from spigot.types import Mask, Parts, Saved
 
 _FURTHEST = 2.0**40
@@ -35,7 +34,7 @@ class AdaptiveIMLE(AbstractSurrogate):
 
     $\beta$ and the average are **state**, which an estimator cannot hold: `spigot.Argmax` keeps them as buffers, in its
     `state_dict`, and moves them in the backward passes of training mode. `spigot.argmax`, a function, has nowhere to
-    keep them and says so.
+    keep them and says so. They stay float32 when the module is cast.
 
     Attributes:
         target: How many entries of an instance's gradient should differ from zero, on average. Two of them differ where
@@ -47,7 +46,6 @@ class AdaptiveIMLE(AbstractSurrogate):
         two_sided: Compare $s + \lambda \nabla_z L$ with $s - \lambda \nabla_z L$, over $2\lambda$: less bias, and an
             argmax more.
         seed: Tells independent runs apart, or the steps of one.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         The step is too short for the margin at first.
@@ -75,24 +73,25 @@ class AdaptiveIMLE(AbstractSurrogate):
     samples: int = 1
     two_sided: bool = False
     seed: int = 0
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-        for name in ("target", "rate", "start"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be a positive number.")
-        if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature is {self.temperature}; it must be a finite number, or 0 for no noise.")
+        super().__post_init__()
+        settle_numbers(self, "must be a positive number", "target", "rate", "start")
+        settle_numbers(self, NOISE, "temperature", zero=True)
         check_sampling(self.samples, self.seed)
 
-    def state(self) -> dict[str, Tensor]:
+    def initial_state(self) -> dict[str, Tensor]:
+        """What changes from step to step, by name, as it is at first."""
         return {"beta": torch.tensor(float(self.start)), "average": torch.tensor(float(self.target))}
 
-    def bind(self, state: Mapping[str, Tensor], *, learning: bool) -> "Adapting":
-        return Adapting(self, state["beta"], state["average"], learning)
+    def with_state(self, state: Mapping[str, Tensor], *, training: bool) -> AbstractEstimator:
+        """This estimator with its state at hand.
+
+        Args:
+            state: The tensors that `initial_state` named, with their values of now.
+            training: Whether a backward pass changes them, in place.
+        """
+        return _BoundAdaptiveIMLE(self, state["beta"], state["average"], training)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         if learns(scores):
@@ -110,10 +109,11 @@ class AdaptiveIMLE(AbstractSurrogate):
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
-        return self.pulled(structure, scores, z, saved, grad, mask, torch.tensor(self.start, device=scores.device))
+        beta = torch.tensor(self.start, device=scores.device)
+        return self.pullback_by(beta, structure, scores, z, saved, grad, mask)
 
-    def pulled(
-        self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask, beta: Tensor
+    def pullback_by(
+        self, beta: Tensor, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
         """The pullback with the step that this beta gives."""
         (perturbed,) = saved
@@ -141,26 +141,16 @@ class AdaptiveIMLE(AbstractSurrogate):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Adapting(AbstractSurrogate):
-    """`AdaptiveIMLE` with its state at hand: what `bind` gives.
-
-    Attributes:
-        rule: The settings.
-        beta: The step size of now.
-        average: How many entries of a gradient were not zero, of late.
-        learning: Whether the backward pass moves the two.
-    """
+class _BoundAdaptiveIMLE(AbstractSurrogate):
+    """`AdaptiveIMLE` with its state at hand, and its clipping."""
 
     rule: AdaptiveIMLE
     beta: Tensor
     average: Tensor
-    learning: bool
+    training: bool
 
-    hard: ClassVar[bool] = True
-
-    @property
-    def max_norm(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]: a setting of the rule
-        return self.rule.max_norm
+    def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
+        return self.rule.clip(structure, grad, mask)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         if not learns(scores):
@@ -173,15 +163,15 @@ class Adapting(AbstractSurrogate):
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
-        pulled = self.rule.pulled(structure, scores, z, saved, grad, mask, self.beta)
-        if self.learning:
+        pulled = self.rule.pullback_by(self.beta, structure, scores, z, saved, grad, mask)
+        if self.training:
             self._learn(pulled.gradient, grad, structure.event_ndim)
         return pulled
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        looking = Adapting(self.rule, self.beta, self.average, learning=False)
+        looking = _BoundAdaptiveIMLE(self.rule, self.beta, self.average, training=False)
         return AbstractSurrogate.explain(looking, structure, scores, grad, mask)
 
     def _learn(self, gradient: Parts, grad: Parts, event_ndim: int) -> None:
@@ -192,17 +182,6 @@ class Adapting(AbstractSurrogate):
         found = (gradient != 0).sum().to(self.average.dtype) / instances.clamp(min=1)
         average = torch.where(instances > 0, 0.9 * self.average + 0.1 * found, self.average)
         factor = torch.where(average < self.rule.target, 1 + self.rule.rate, 1 / (1 + self.rule.rate))
-        beta = torch.where(instances > 0, self.beta.float() * factor.float(), self.beta.float())
+        beta = torch.where(instances > 0, self.beta * factor, self.beta)
         self.average.copy_(average)
         self.beta.copy_(beta.clamp(1 / _FURTHEST, _FURTHEST))
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Adapting)
-            and (self.rule, self.learning) == (other.rule, other.learning)
-            and torch.equal(self.beta, other.beta)
-            and torch.equal(self.average, other.average)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.rule, self.learning))

@@ -2,14 +2,15 @@ r"""Labels that are pulled back from the loss: pretend there were a gold structu
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final, get_args
+from typing import Literal, final, get_args
 
 import torch
 from torch import Tensor
 
 from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import exact, in_single
-from spigot.estimators.requirements import check_polytope, check_settings, require_marginals
+from spigot.estimators.requirements import STEP_SIZE, check_polytope, require_marginals, require_number, settle_numbers
+from spigot.estimators.spigot import spigot_gradient
 from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import (
     ESTIMATORS,
@@ -47,7 +48,6 @@ class SpigotCE(AbstractSurrogate):
             $\operatorname{proj}_{\operatorname{conv} \mathcal Z}(s)$.
         polytope: What to project onto; `structure.relaxation` if `None`.
         soft: Whether $p$ goes forward, instead of $\hat z$.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -66,12 +66,10 @@ class SpigotCE(AbstractSurrogate):
     start: Start = "marginals"
     polytope: AbstractPolytope | None = None
     soft: bool = False
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm, self.eta)
+        super().__post_init__()
+        settle_numbers(self, STEP_SIZE, "eta", zero=True)
         check_polytope(self.polytope)
         _check_start(self.start)
         object.__setattr__(self, "hard", not self.soft)
@@ -95,7 +93,7 @@ class SpigotCE(AbstractSurrogate):
         else:
             p = exact(z) if self.start == "vertex" else _starting_point("SpigotCE", structure, scores, mask, self.start)
         polytope = self.polytope or structure.relaxation
-        gradient = polytope.pull(p, grad.to(p), self.eta, mask)
+        gradient = spigot_gradient(polytope, p, grad.to(p), self.eta, mask)
 
         def path() -> tuple[Parts, Parts, Values | None]:
             stepped, projected = p - self.eta * grad, p - gradient
@@ -123,7 +121,6 @@ class SpigotEG(AbstractSurrogate):
     Attributes:
         eta: The step size $\eta$.
         soft: Whether $\mu(s)$ goes forward, instead of $\hat z$.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -140,12 +137,10 @@ class SpigotEG(AbstractSurrogate):
 
     eta: float = 1.0
     soft: bool = False
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm, self.eta)
+        super().__post_init__()
+        settle_numbers(self, STEP_SIZE, "eta", zero=True)
         object.__setattr__(self, "hard", not self.soft)
 
     def check(self, structure: AbstractStructure) -> None:
@@ -221,7 +216,7 @@ def pulled_back_label(
         Mihaylova, Niculae, Martins (2020), Understanding the mechanics of SPIGOT: Surrogate gradients for latent
         structure learning, §3.
     """
-    check_settings(None, eta)
+    eta = require_number("eta", eta, STEP_SIZE, zero=True)
     check_polytope(polytope)
     _check_start(start)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:

@@ -1,16 +1,16 @@
 """Lagrangian proximal gradient descent: SPIGOT with the margins in view."""
 
-import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import Literal, final
 
 import torch
 
+from spigot._algorithms.simplex import lpgd_points
 from spigot._runtime.precision import exact
-from spigot.estimators.requirements import check_choices, check_polytope, check_settings
+from spigot.estimators.requirements import STEP_SIZE, check_polytope, settle_numbers
+from spigot.estimators.spigot import fused_gradient, project_near
 from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
-from spigot.interface.polytopes import steps
 from spigot.types import Mask, Parts, Saved, Scales, Values
 
 
@@ -48,10 +48,6 @@ class LPGD(AbstractSurrogate):
         rho: How much of a margin a unit of the step may cross; `"auto"` to follow the scores.
         polytope: What to project onto; `structure.relaxation` if `None`.
         two_sided: Step both ways, and halve: as many projections, less bias where the gradient is smooth.
-        max_norm: Clips $\nabla_z L$ per instance.
-        clip_per: Whether that norm is of an instance, or of each block by itself: of a word's heads, of an arc and its
-            labels.
-        centred: Take the mean out of $\nabla_z L$ first, over each block or over an instance.
 
     Example:
         Entry 1 is near the decision, entry 0 is not: the loss would like both.
@@ -72,34 +68,24 @@ class LPGD(AbstractSurrogate):
     rho: float | Literal["auto"] = 100.0
     polytope: AbstractPolytope | None = None
     two_sided: bool = False
-    max_norm: float | None = None
-    clip_per: Literal["instance", "block"] = "instance"
-    centred: Literal["no", "block", "instance"] = "no"
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm, self.eta)
-        check_choices(self)
+        super().__post_init__()
+        settle_numbers(self, STEP_SIZE, "eta", zero=True)
         check_polytope(self.polytope)
-        if isinstance(self.rho, str):
-            if self.rho != "auto":
-                raise ValueError(f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores.')
-        elif not isinstance(self.rho, int | float) or not 0 < self.rho < math.inf:
-            raise ValueError(
-                f'rho is {self.rho!r}; it must be a positive number, or "auto" to follow the scores. An infinite one '
-                "would make it Spigot."
-            )
+        if self.rho != "auto":
+            must = 'must be a positive number, or "auto" to follow the scores; an infinite one would make it Spigot'
+            settle_numbers(self, must, "rho")
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
         polytope = self.polytope or structure.relaxation
         scale = self._scale(structure, scores, grad, mask)
-        gradient = polytope.pull_scored(z, scores, scale, grad, self.eta, mask, self.two_sided)
+        gradient = lpgd_gradient(polytope, z, scores, scale, grad, self.eta, mask, self.two_sided)
 
         def path() -> tuple[Parts, Parts, Values | None]:
-            _, low, taking_part = steps(z, scores, scale, grad, self.eta, mask, two_sided=False)
+            _, low, taking_part = lpgd_points(z, scores, scale, grad, self.eta, mask, two_sided=False)
             stepped = torch.where(taking_part, low, 0)
             projected = polytope.project(stepped, taking_part)
             gap = polytope.gap(stepped, projected, taking_part)
@@ -116,7 +102,9 @@ class LPGD(AbstractSurrogate):
             return exact(scores.new_full(batch, 1.0)) * scale
         axes = tuple(range(-ndim, 0))
         finite = mask & scores.isfinite()
-        seen, along = (exact(_visible(structure, torch.where(finite, values, 0), finite)) for values in (scores, grad))
+        seen, along = (
+            exact(_tangent_component(structure, torch.where(finite, values, 0), finite)) for values in (scores, grad)
+        )
         count = finite.sum(axes, keepdim=True).clamp(min=1)
         spread = (seen.square().sum(axes, keepdim=True) / count).sqrt()
         # Scores that are all alike have no margins: 1 / rho is 0 then, as for SPIGOT.
@@ -126,7 +114,37 @@ class LPGD(AbstractSurrogate):
         return torch.where(some, furthest / torch.where(some, spread, 1), 0)
 
 
-def _visible(structure: AbstractStructure, values: Parts, mask: Mask) -> Parts:
+def _tangent_component(structure: AbstractStructure, values: Parts, mask: Mask) -> Parts:
     """What of the values a decision depends on, where the relaxation knows; else all of it."""
     known = structure.relaxation.tangent(values, mask)
     return values if known is None else known
+
+
+def lpgd_gradient(
+    polytope: AbstractPolytope,
+    z: Parts,
+    scores: Parts,
+    scale: Scales,
+    grad: Parts,
+    eta: float,
+    mask: Mask,
+    two_sided: bool = False,
+) -> Parts:
+    r"""$\operatorname{proj}_{\mathcal P}(v) - \operatorname{proj}_{\mathcal P}(v - \eta g)$, with $v = z + s / \rho$.
+
+    Args:
+        polytope: $\mathcal P$.
+        z: The best structure.
+        scores: The scores s that it was found by.
+        scale: $1 / \rho$ of each instance, `(*batch, 1, ..., 1)`.
+        grad: The gradient g at z.
+        eta: The step size.
+        mask: Parts that exist.
+        two_sided: Half of $\operatorname{proj}(v + \eta g) - \operatorname{proj}(v - \eta g)$ instead.
+    """
+    fused = fused_gradient(polytope, z, grad, eta, mask, scores, scale, two_sided)
+    if fused is not None:
+        return fused
+    high, low, mask = lpgd_points(z, scores, scale, grad, eta, mask, two_sided)
+    moved = project_near(polytope, high, z, mask) - project_near(polytope, low, z, mask)
+    return (moved / 2 if two_sided else moved).to(z.dtype)

@@ -1,6 +1,5 @@
 """Estimators that compare the argmax of some scores with that of others."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -9,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
-from spigot.estimators.requirements import check_sampling, check_settings, check_strength
+from spigot.estimators.requirements import NOISE, STRENGTH, check_sampling, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate, learns
 from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
 from spigot.types import Mask, Parts, Saved
@@ -32,7 +31,6 @@ class BlackBox(AbstractSurrogate):
 
     Attributes:
         strength: The interpolation strength $\lambda$.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -47,13 +45,10 @@ class BlackBox(AbstractSurrogate):
     """
 
     strength: float = 10.0
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-        check_strength(self.strength)
+        super().__post_init__()
+        settle_numbers(self, STRENGTH, "strength")
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
@@ -86,7 +81,6 @@ class IMLE(AbstractSurrogate):
         temperature: The scale $\tau$ of the noise; 0 for none.
         samples: How many draws are averaged; each costs two argmaxes on the way back.
         seed: Tells independent runs apart, or the steps of one.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -107,15 +101,11 @@ class IMLE(AbstractSurrogate):
     temperature: float = 1.0
     samples: int = 1
     seed: int = 0
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-        check_strength(self.strength)
-        if not 0 <= self.temperature < math.inf:
-            raise ValueError(f"temperature is {self.temperature}; it must be a finite number, or 0 for no noise.")
+        super().__post_init__()
+        settle_numbers(self, STRENGTH, "strength")
+        settle_numbers(self, NOISE, "temperature", zero=True)
         check_sampling(self.samples, self.seed)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
@@ -165,7 +155,6 @@ class Perturbed(AbstractSurrogate):
         temperature: The scale $\tau$ of the noise.
         samples: How many draws are averaged; each is one argmax on the way forward. The way back takes one in all.
         seed: Tells independent runs apart, or the steps of one.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -180,17 +169,13 @@ class Perturbed(AbstractSurrogate):
     temperature: float = 1.0
     samples: int = 10
     seed: int = 0
-    max_norm: float | None = None
 
     hard: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-        if not 0 < self.temperature < math.inf:
-            raise ValueError(
-                f"temperature is {self.temperature}; the gradient comes from the noise, so it must be a positive "
-                "number. BlackBox works without noise."
-            )
+        super().__post_init__()
+        must = "must be a positive number: the gradient comes from the noise; BlackBox works without"
+        settle_numbers(self, must, "temperature")
         check_sampling(self.samples, self.seed)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:

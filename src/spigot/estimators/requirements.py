@@ -1,9 +1,9 @@
 """What some estimators need of a structure, and the sentence for one that lacks it."""
 
 import math
+from numbers import Real
 
 from spigot._runtime.checks import require_kind
-from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import AbstractMarginalStructure, AbstractPolytope, AbstractSamplingStructure, AbstractStructure
 
 
@@ -25,16 +25,34 @@ def require_samples(who: str, structure: AbstractStructure, instead: str) -> Abs
     )
 
 
-def check_strength(strength: float) -> None:
-    """A step in the scores that is divided by again."""
-    if not 0 < strength < math.inf:
-        raise ValueError(f"strength is {strength}; it is a step and a divisor, so it must be a positive number.")
+STEP_SIZE = "must be a finite number, zero or more: a step size"
+"""What `eta` must be."""
 
 
-def check_temperature(temperature: float, name: str = "temperature") -> None:
-    """Something that scores are divided by."""
-    if not 0 < temperature < math.inf:
-        raise ValueError(f"{name} is {temperature}; scores are divided by it, so it must be a positive number.")
+STRENGTH = "must be a positive number: it is a step and a divisor"
+TEMPERATURE = "must be a positive number: scores are divided by it"
+NOISE = "must be a finite number, or 0 for no noise"
+
+
+def settle_numbers(estimator: object, must: str, *names: str, zero: bool = False) -> None:
+    """Make some fields of an estimator floats, after making sure that each is a finite number above zero.
+
+    Args:
+        estimator: A frozen dataclass, just made.
+        must: What a field must be, for the error.
+        names: The fields.
+        zero: Whether zero is allowed, too.
+    """
+    for name in names:
+        object.__setattr__(estimator, name, require_number(name, getattr(estimator, name), must, zero=zero))
+
+
+def require_number(name: str, value: object, must: str, *, zero: bool = False) -> float:
+    """The value as a float; also one of numpy, but no truth value."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if 0 < number < math.inf or (zero and number == 0):
+        return number
+    raise ValueError(f"{name} is {value!r}; it {must}.")
 
 
 def check_sampling(samples: int, seed: int, least: int = 1) -> None:
@@ -49,21 +67,3 @@ def check_polytope(polytope: object) -> None:
     """Refuse what is no polytope: a structure, or a class."""
     if polytope is not None:
         require_kind(polytope, AbstractPolytope, "polytope", "ConvexHull(ProjectiveTrees())")
-
-
-def check_settings(max_norm: float | None, eta: float = 1.0) -> None:
-    """Refuse settings of a surrogate that would turn gradients around or into NaN."""
-    if max_norm is not None and not (isinstance(max_norm, int | float) and 0 < max_norm < math.inf):
-        raise ValueError(f"max_norm is {max_norm!r}; it must be a positive number, or None for no clipping.")
-    if not isinstance(eta, int | float) or not 0 <= eta < math.inf:
-        raise ValueError(f"eta is {eta!r}; a step size must be a finite number, zero or more.")
-
-
-def check_choices(estimator: AbstractSurrogate) -> None:
-    """Refuse ways to clip and centre that there are not, and a clip without a norm."""
-    for name, known in (("clip_per", ("instance", "block")), ("centred", ("no", "block", "instance"))):
-        if getattr(estimator, name) not in known:
-            listed = ", ".join(map(repr, known))
-            raise ValueError(f"{name} is {getattr(estimator, name)!r}; it must be one of {listed}.")
-    if estimator.clip_per == "block" and estimator.max_norm is None:
-        raise ValueError("clip_per is 'block', and there is nothing to clip to; give a max_norm.")

@@ -12,13 +12,13 @@ from spigot._runtime.checks import check_parts
 from spigot._runtime.precision import in_single
 from spigot.estimators.noise import gumbel, seeds
 from spigot.estimators.requirements import (
+    TEMPERATURE,
     check_sampling,
-    check_settings,
-    check_temperature,
     require_marginals,
     require_samples,
+    settle_numbers,
 )
-from spigot.estimators.surrogate import AbstractSurrogate, clipped, existing, explanation, learns
+from spigot.estimators.surrogate import AbstractSurrogate, Clipping, existing, explanation, learns
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
@@ -34,7 +34,7 @@ from spigot.types import Mask, Members, Parts, Saved, Values
 @final
 @ESTIMATORS.register("marginal-ste")
 @dataclass(frozen=True)
-class MarginalStraightThrough(AbstractEstimator):
+class MarginalStraightThrough(Clipping, AbstractEstimator):
     r"""A sample or the argmax forward, the Jacobian of the marginals back.
 
     $$z \sim p(z) \propto \exp(s^\top z / t_f), \qquad
@@ -52,7 +52,6 @@ class MarginalStraightThrough(AbstractEstimator):
         backward_temperature: $t_b$.
         sampled: Whether a sample goes forward, which the structure must be able to draw; if not, the argmax.
         seed: Tells independent runs apart, or the steps of one.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -73,14 +72,12 @@ class MarginalStraightThrough(AbstractEstimator):
     backward_temperature: float = 1.0
     sampled: bool = True
     seed: int = 0
-    max_norm: float | None = None
 
     hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-        check_temperature(self.forward_temperature, "forward_temperature")
-        check_temperature(self.backward_temperature, "backward_temperature")
+        super().__post_init__()
+        settle_numbers(self, TEMPERATURE, "forward_temperature", "backward_temperature")
         check_sampling(1, self.seed)
 
     def check(self, structure: AbstractStructure) -> None:
@@ -94,13 +91,13 @@ class MarginalStraightThrough(AbstractEstimator):
             return structure.argmax(scores, mask)
         mu = marginal.marginals(scores / self.backward_temperature, mask)
         z = self._decided(structure, scores.detach(), mask)
-        return _Through.apply(mu, z, mask, structure.event_ndim, self.max_norm)  # pyright: ignore[reportReturnType]
+        return _Through.apply(mu, z, mask, structure, self)  # pyright: ignore[reportReturnType]
 
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         mask = existing(structure, scores, grad, mask)
-        grad = clipped(grad, mask, structure.event_ndim, self.max_norm)
+        grad = self.clip(structure, grad, mask)
         marginal = require_marginals("MarginalStraightThrough", structure, "Spigot or LPGD")
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()
@@ -121,19 +118,19 @@ class _Through(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(mu: Tensor, z: Tensor, mask: Tensor, event_ndim: int, max_norm: float | None) -> Tensor:
+    def forward(mu: Tensor, z: Tensor, mask: Tensor, structure: AbstractStructure, clipping: Clipping) -> Tensor:
         return z.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        _, _, mask, ctx.event_ndim, ctx.max_norm = inputs
+        _, _, mask, ctx.structure, ctx.clipping = inputs
         ctx.save_for_backward(mask)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor):  # pyright: ignore[reportIncompatibleMethodOverride]
         (mask,) = ctx.saved_tensors
-        return clipped(grad, mask, ctx.event_ndim, ctx.max_norm), None, None, None, None
+        return ctx.clipping.clip(ctx.structure, grad, mask), None, None, None, None
 
 
 @final
@@ -155,7 +152,6 @@ class ReinMax(AbstractSurrogate):
     Attributes:
         temperature: $t$; 1 is without bias to second order, more has less variance.
         seed: Tells independent runs apart, or the steps of one.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -171,13 +167,10 @@ class ReinMax(AbstractSurrogate):
 
     temperature: float = 1.0
     seed: int = 0
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-        check_temperature(self.temperature)
+        super().__post_init__()
+        settle_numbers(self, TEMPERATURE, "temperature")
         check_sampling(1, self.seed)
 
     def check(self, structure: AbstractStructure) -> None:
@@ -229,7 +222,6 @@ class ScoreFunction(AbstractSurrogate):
     Attributes:
         samples: How many draws, $n \ge 2$.
         seed: Tells independent runs apart, or the steps of one.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -246,12 +238,9 @@ class ScoreFunction(AbstractSurrogate):
 
     samples: int = 10
     seed: int = 0
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm)
+        super().__post_init__()
         check_sampling(self.samples, self.seed, least=2)
 
     def check(self, structure: AbstractStructure) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import torch
 
 from spigot._algorithms.active_set import project_face
-from spigot.estimators.requirements import check_settings, require_marginals
+from spigot.estimators.requirements import require_marginals
 from spigot.estimators.surrogate import AbstractSurrogate, existing, explanation
 from spigot.interface import (
     ESTIMATORS,
@@ -70,9 +70,6 @@ class SparseMAP(AbstractSurrogate):
     its argmax only. On `OneOf` it is sparsemax. On a factor graph, whose argmax is hard to come by, it is LP-SparseMAP:
     the nearest point of the local polytope, and the Jacobian of that.
 
-    Attributes:
-        max_norm: Clips $\nabla_z L$ per instance, as on every estimator; `None` keeps the gradient exact.
-
     Example:
         >>> import spigot
         >>> spigot.argmax(torch.tensor([1.0, 0.5, -1.0]), spigot.OneOf(), SparseMAP())
@@ -83,12 +80,7 @@ class SparseMAP(AbstractSurrogate):
         Niculae, Martins (2020), LP-SparseMAP: Differentiable relaxed optimization for sparse structured prediction.
     """
 
-    max_norm: float | None = None
-
     hard: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_settings(self.max_norm)
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         if not structure.tractable_hull:
@@ -100,7 +92,7 @@ class SparseMAP(AbstractSurrogate):
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
         if not saved:
-            gradient = structure.relaxation.pull_back(scores, grad, mask)
+            gradient = structure.relaxation.project_vjp(scores, grad, mask)
             return Pullback(gradient, lambda: (torch.where(mask, scores, 0), z, None))
         gap, *support = saved
         split = grad.ndim - structure.event_ndim

@@ -1,12 +1,17 @@
 """Structured projection of intermediate gradients."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import final
 
-from spigot.estimators.requirements import check_choices, check_polytope, check_settings
+from spigot._algorithms.simplex import pull_arc_labels, pull_chain_blocks, pull_heads, pull_simplex
+from spigot._runtime.precision import exact
+from spigot.estimators.requirements import STEP_SIZE, check_polytope, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
-from spigot.types import Mask, Parts, Saved, Values
+from spigot.polytopes.blocks import ArcLabel, HeadSimplex, Simplex
+from spigot.polytopes.chains import ChainSimplex
+from spigot.polytopes.hull import ConvexHull
+from spigot.types import Mask, Parts, Saved, Scales, Values
 
 
 @final
@@ -27,11 +32,7 @@ class Spigot(AbstractSurrogate):
         eta: The step size $\eta$. The paper uses 1 for trees inside a semantic parser, 5/32 for graphs inside a
             classifier.
         polytope: What to project onto; `structure.relaxation` if `None`.
-        max_norm: Clips $\nabla_z L$ per instance. The program published with the paper clipped to 1 (5/32) and had
-            no step size.
-        clip_per: Whether that norm is of an instance, or of each block by itself: of a word's heads, of an arc and its
-            labels.
-        centred: Take the mean out of $\nabla_z L$ first, over each block or over an instance.
+        max_norm: Clips $\nabla_z L$. The program published with the paper clipped to 1 (5/32) and had no step size.
 
     Example:
         >>> import torch, spigot
@@ -47,25 +48,66 @@ class Spigot(AbstractSurrogate):
 
     eta: float = 1.0
     polytope: AbstractPolytope | None = None
-    max_norm: float | None = None
-    clip_per: Literal["instance", "block"] = "instance"
-    centred: Literal["no", "block", "instance"] = "no"
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm, self.eta)
-        check_choices(self)
+        super().__post_init__()
+        settle_numbers(self, STEP_SIZE, "eta", zero=True)
         check_polytope(self.polytope)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
         polytope = self.polytope or structure.relaxation
-        gradient = polytope.pull(z, grad, self.eta, mask)
+        gradient = spigot_gradient(polytope, z, grad, self.eta, mask)
 
         def path() -> tuple[Parts, Parts, Values | None]:
             stepped, projected = z - self.eta * grad, z - gradient
             return stepped, projected, polytope.gap(stepped, projected, mask)
 
         return Pullback(gradient, path)
+
+
+def spigot_gradient(polytope: AbstractPolytope, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
+    r"""$z - \operatorname{proj}_{\mathcal P}(z - \eta g)$ (Eq. 4), by a kernel where the polytope has one.
+
+    In float64, as in float32 a small gradient would drown in the ones of z.
+
+    Args:
+        polytope: $\mathcal P$.
+        z: A point of it.
+        grad: The gradient g there.
+        eta: The step size.
+        mask: Parts that exist.
+    """
+    if isinstance(polytope, ChainSimplex):
+        return pull_chain_blocks(z, grad, mask, eta)
+    fused = fused_gradient(polytope, z, grad, eta, mask)
+    if fused is not None:
+        return fused
+    point = exact(z)
+    return (point - project_near(polytope, point - eta * grad.to(point), point, mask)).to(z.dtype)
+
+
+def fused_gradient(
+    polytope: AbstractPolytope,
+    z: Parts,
+    grad: Parts,
+    eta: float,
+    mask: Mask,
+    scores: Parts | None = None,
+    scale: Scales | None = None,
+    two_sided: bool = False,
+) -> Parts | None:
+    """What SPIGOT, or given scores LPGD, sends back, in one pass over memory; `None` where no kernel does."""
+    if isinstance(polytope, HeadSimplex):
+        return pull_heads(z, grad, mask, eta, scores, scale, two_sided)
+    if isinstance(polytope, ArcLabel):
+        return pull_arc_labels(z, grad, mask, eta, polytope.sequential, scores, scale, two_sided)
+    return pull_simplex(z, grad, mask, eta, scores, scale, two_sided) if isinstance(polytope, Simplex) else None
+
+
+def project_near(polytope: AbstractPolytope, point: Parts, z: Parts, mask: Mask) -> Parts:
+    """The projection of a point whose answer may well be z."""
+    if isinstance(polytope, ConvexHull):
+        return polytope.project(point, mask, start=z.to(point))
+    return polytope.project(point, mask)

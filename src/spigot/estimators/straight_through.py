@@ -1,11 +1,11 @@
 """Estimators that need the argmax and nothing else."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, final
+from typing import final
 
 import torch
 
-from spigot.estimators.requirements import check_choices, check_settings
+from spigot.estimators.requirements import STEP_SIZE, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
 from spigot.polytopes.hull import tangent
@@ -28,13 +28,6 @@ class Pipeline(AbstractSurrogate):
         tensor([0., 0., 0.])
     """
 
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_settings(self.max_norm)
-
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Parts:
@@ -51,10 +44,6 @@ class StraightThrough(AbstractSurrogate):
 
     Attributes:
         eta: Scales the gradient; 1 is the textbook estimator.
-        max_norm: Clips $\nabla_z L$ per instance.
-        clip_per: Whether that norm is of an instance, or of each block by itself: of a word's heads, of an arc and its
-            labels.
-        centred: Take the mean out of $\nabla_z L$ first, over each block or over an instance.
 
     Example:
         >>> import spigot
@@ -70,15 +59,10 @@ class StraightThrough(AbstractSurrogate):
     """
 
     eta: float = 1.0
-    max_norm: float | None = None
-    clip_per: Literal["instance", "block"] = "instance"
-    centred: Literal["no", "block", "instance"] = "no"
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm, self.eta)
-        check_choices(self)
+        super().__post_init__()
+        settle_numbers(self, STEP_SIZE, "eta", zero=True)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
@@ -106,7 +90,6 @@ class Identity(AbstractSurrogate):
         normalise: Let $N$ also divide the projected scores by their norm, instance by instance: the gradient becomes
             orthogonal to the scores, and the smaller, the larger they are. Infinite scores count as 0 here; where the
             projected scores are zero there is nothing to divide by, and nothing is.
-        max_norm: Clips $\nabla_z L$ per instance.
 
     Example:
         >>> import spigot
@@ -123,20 +106,18 @@ class Identity(AbstractSurrogate):
 
     eta: float = 1.0
     normalise: bool = False
-    max_norm: float | None = None
-
-    hard: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_settings(self.max_norm, self.eta)
+        super().__post_init__()
+        settle_numbers(self, STEP_SIZE, "eta", zero=True)
 
     def pullback(
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
-        gradient = self.eta * self._visible(structure, scores, grad, mask)
+        gradient = self.eta * self._tangent_component(structure, scores, grad, mask)
         return Pullback(gradient, lambda: (z - self.eta * grad, z - gradient, None))
 
-    def _visible(self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask) -> Parts:
+    def _tangent_component(self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask) -> Parts:
         """What of the gradient the decision can see."""
         along = tangent(structure, grad, mask)
         if not self.normalise:

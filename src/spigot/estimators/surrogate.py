@@ -1,7 +1,8 @@
-"""Estimators with a way back that is written by hand, and the node of the autograd graph that they share."""
+"""Estimators with a way back that is written by hand: their base, clipping, and their node of the autograd graph."""
 
 import abc
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -9,27 +10,108 @@ from torch.autograd.function import once_differentiable
 
 from spigot._runtime.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
 from spigot._runtime.precision import exact
-from spigot.interface import AbstractEstimator, AbstractStructure, Explanation, Pullback
+from spigot._runtime.reduce import centre
+from spigot.estimators.requirements import settle_numbers
+from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure, Explanation, Pullback
+from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, LabelledHeadSimplex, Simplex
 from spigot.types import Mask, Parts, Saved, Values
 
 _functorch: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
 
 
-class AbstractSurrogate(AbstractEstimator):
+@dataclass(frozen=True, kw_only=True)
+class Clipping:
+    r"""What is done to $\nabla_z L$ before anything else.
+
+    A block is what shares a constraint of the structure's relaxation: the heads of a word, an arc and its labels. Where
+    the relaxation is no product of such blocks, it is the instance.
+
+    Attributes:
+        max_norm: Clips the gradient to this 2-norm; `None` leaves it alone.
+        clip_per: Whether that norm is of an instance, or of each block by itself.
+        centred: Take the mean out of the gradient first, over each block or over an instance.
+    """
+
+    max_norm: float | None = None
+    clip_per: Literal["instance", "block"] = "instance"
+    centred: Literal["no", "block", "instance"] = "no"
+
+    def __post_init__(self) -> None:
+        if self.max_norm is not None:
+            settle_numbers(self, "must be a positive number, or None for no clipping", "max_norm")
+        for name, known in (("clip_per", ("instance", "block")), ("centred", ("no", "block", "instance"))):
+            if getattr(self, name) not in known:
+                listed = ", ".join(map(repr, known))
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {listed}.")
+        if self.clip_per == "block" and self.max_norm is None:
+            raise ValueError("clip_per is 'block', and there is nothing to clip to; give a max_norm.")
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Clipping.__repr__  # where there is one, `dataclass` makes none
+
+    def __repr__(self) -> str:
+        """Its own fields, and of the clipping what is set."""
+        shown = {one.name: getattr(self, one.name) for one in fields(self) if not one.kw_only}
+        clipping = {one.name: getattr(self, one.name) for one in fields(Clipping)}
+        shown |= {name: value for name, value in clipping.items() if value != getattr(Clipping, name)}
+        return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
+        """The gradient as an estimator uses it: zero outside the mask, centred and clipped."""
+        whole = tuple(range(-structure.event_ndim, 0))
+        if self.centred == "instance":
+            kinds = _kinds(mask) if isinstance(structure.relaxation, ArcLabel) else (mask,)
+            grad = sum(centre(grad, kind, whole) for kind in kinds)  # pyright: ignore[reportAssignmentType]
+        elif self.centred == "block":
+            grad = _centre_blocks(structure.relaxation, grad, mask, whole)
+        else:
+            grad = torch.where(mask, grad, 0)
+        if self.max_norm is None:
+            return grad
+        axes = _block_axes(structure.relaxation, whole) if self.clip_per == "block" else whole
+        wide = exact(grad)  # whose norm may overflow otherwise
+        norm = torch.linalg.vector_norm(wide, dim=axes, keepdim=True) if axes else wide.abs()
+        return grad.mul_((self.max_norm / norm.clamp(min=self.max_norm)).to(grad.dtype))
+
+
+def _block_axes(polytope: AbstractPolytope, whole: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes that span a block; none where every part stands for itself."""
+    if isinstance(polytope, Box):
+        return ()
+    if isinstance(polytope, Simplex | ArcLabel):
+        return (-1,)
+    if isinstance(polytope, HeadSimplex):
+        return (-2,)
+    return (-3, -1) if isinstance(polytope, LabelledHeadSimplex) else whole
+
+
+def _centre_blocks(polytope: AbstractPolytope, grad: Parts, mask: Mask, whole: tuple[int, ...]) -> Parts:
+    if isinstance(polytope, ArcLabel):  # the arc of a block is the only one of its kind, and stays as it is
+        labels = _kinds(mask)[0]
+        return torch.where(labels, centre(grad, labels, -1), torch.where(mask, grad, 0))
+    return centre(grad, mask, _block_axes(polytope, whole))
+
+
+def _kinds(mask: Mask) -> tuple[Mask, Mask, Mask]:
+    """The labels, arcs and predicates of graphs: parts are compared with their like."""
+    labels = mask.clone()
+    labels[..., 0] = False
+    rest = mask & ~labels
+    predicates = rest & torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device).unsqueeze(-1)
+    return labels, rest & ~predicates, predicates
+
+
+@dataclass(frozen=True)
+class AbstractSurrogate(Clipping, AbstractEstimator):
     """A forward value computed by an algorithm, and a way back that is written by hand.
 
     A new estimator is one subclass with one method, `pullback`; and `forward` if it does not decode the plain scores.
-    Subclasses are frozen dataclasses with a field `max_norm`.
+    Subclasses are frozen dataclasses; how gradients are clipped are fields that all of them have.
     """
 
-    max_norm: float | None
-    r"""Clips $\nabla_z L$ to this 2-norm, instance by instance, before anything else; `None` leaves it alone."""
-
-    clip_per: Literal["instance", "block"] = "instance"
-    """What `max_norm` is the norm of: a whole instance, or each block of the relaxation by itself."""
-
-    centred: Literal["no", "block", "instance"] = "no"
-    """Whether the gradient is first made free of its mean, over each block or over an instance."""
+    hard: ClassVar[bool] = True
 
     def forward(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> tuple[Parts, Saved]:
         """What goes forward, and the tensors that `pullback` will need beside scores, z and mask: the argmax, and none.
@@ -63,33 +145,6 @@ class AbstractSurrogate(AbstractEstimator):
         ndim = structure.event_ndim
         return explanation(z, grad, record.gradient, ndim, stepped=stepped, projected=projected, gap=gap)
 
-    def clip(self, structure: AbstractStructure, grad: Parts, mask: Mask) -> Parts:
-        """The gradient as the estimator uses it: zero outside the mask, without its mean if it is to be centred, and
-        each instance, or block, at most `max_norm` long."""
-        ndim = structure.event_ndim
-        if self.centred != "no":
-            grad = structure.relaxation.centred(grad, mask, ndim, blocks=self.centred == "block")
-        axes = structure.relaxation.block_axes if self.clip_per == "block" else None
-        return clipped(grad, mask, ndim, self.max_norm, axes)
-
-
-def clipped(
-    grad: Parts, mask: Mask, event_ndim: int, max_norm: float | None, axes: tuple[int, ...] | None = None
-) -> Parts:
-    """A gradient, zero outside the mask, of each instance, or of what some axes span, at most `max_norm` long."""
-    grad = torch.where(mask, grad, 0)
-    if max_norm is None:
-        return grad
-    axes = tuple(range(-event_ndim, 0)) if axes is None else axes
-    wide = exact(grad)  # whose norm may overflow otherwise
-    norm = torch.linalg.vector_norm(wide, dim=axes, keepdim=True) if axes else wide.abs()
-    return grad.mul_((max_norm / norm.clamp(min=max_norm)).to(grad.dtype))
-
-
-def as_pullback(result: Pullback | Parts) -> Pullback:
-    """The record, also of an estimator that gives its gradient alone."""
-    return result if isinstance(result, Pullback) else Pullback(result)
-
 
 def _pulled(
     estimator: AbstractSurrogate,
@@ -106,8 +161,8 @@ def _pulled(
     of the gradient, which is where the mistake is.
     """
     try:
-        clip = estimator.clip(structure, grad, mask)
-        return as_pullback(estimator.pullback(structure, scores, z, saved, clip, mask))
+        result = estimator.pullback(structure, scores, z, saved, estimator.clip(structure, grad, mask), mask)
+        return result if isinstance(result, Pullback) else Pullback(result)
     except ValueError:
         if torch.compiler.is_compiling() or _functorch.is_functorch_wrapped_tensor(grad):
             raise  # whose values cannot be looked at

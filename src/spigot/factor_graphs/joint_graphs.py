@@ -54,7 +54,7 @@ class JointPolytope(AbstractPolytope):
             point.detach(), self.layout.existing(check_graphs(point, mask, self.layout.channels, "point"))
         )
 
-    def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
+    def project_vjp(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
         both = torch.stack((point.detach(), grad.detach().to(point)))
         return self._derivative(both, self.layout.existing(mask).expand_as(both))[0]
 
@@ -106,7 +106,7 @@ def _pull(both: Tensor, mask: Tensor, layout: JointLayout) -> Tensor:
     """The derivative at the first of two, applied to the second."""
     factors = _Factors.of(mask[0], layout)
     point, direction = (factors.variables(one) for one in both)
-    pulled = factors.polytope.pull_back(point, direction, factors.mask)
+    pulled = factors.polytope.project_vjp(point, direction, factors.mask)
     found = factors.parts(pulled, both[0])
     return torch.stack((found, torch.zeros_like(found)))
 

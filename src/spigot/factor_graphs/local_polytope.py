@@ -79,7 +79,7 @@ class LocalPolytope(AbstractPolytope):
             return _Projection.apply(point, mask, self)
         return self._projector(point.detach(), mask)
 
-    def pull_back(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
+    def project_vjp(self, point: Parts, grad: Parts, mask: Mask) -> Parts:
         both = torch.stack((point.detach(), grad.detach().to(point)))
         return self._derivative(both, mask.expand_as(both))[0]
 
@@ -116,7 +116,7 @@ class _Projection(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         point, mask = ctx.saved_tensors
-        return ctx.polytope.pull_back(point, grads[0], mask), None, None
+        return ctx.polytope.project_vjp(point, grads[0], mask), None, None
 
 
 def check_network(parts: Tensor, network: Network, graphs: Indices | None, what: str) -> None:

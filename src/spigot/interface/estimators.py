@@ -1,10 +1,7 @@
 """What every estimator answers."""
 
 import abc
-from collections.abc import Mapping
 from typing import ClassVar
-
-from torch import Tensor
 
 from spigot._runtime.html import estimator_html
 from spigot._runtime.precision import Bordered
@@ -42,20 +39,3 @@ class AbstractEstimator(Bordered, abc.ABC):
 
     def _repr_html_(self) -> str:
         return estimator_html(self)
-
-    def state(self) -> dict[str, Tensor]:
-        """Tensors to keep from step to step, by name, as they are at the start: none, unless an estimator adapts.
-
-        The estimator itself is a value and holds none of it: `spigot.Argmax` keeps them as buffers, and hands them to
-        `bind` at each call.
-        """
-        return {}
-
-    def bind(self, state: Mapping[str, Tensor], *, learning: bool) -> "AbstractEstimator":
-        """This estimator with its state at hand.
-
-        Args:
-            state: The tensors that `state` named, with their values of now.
-            learning: Whether a backward pass may change them, in place.
-        """
-        return self

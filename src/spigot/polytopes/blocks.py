@@ -6,19 +6,11 @@ from typing import final
 import torch
 
 from spigot._algorithms.arc_mask import existing_words, labelled_arcs, tree_arcs
-from spigot._algorithms.simplex import (
-    project_arc_labels,
-    project_heads,
-    project_labelled_heads,
-    project_simplex,
-    pull_arc_labels,
-    pull_heads,
-    pull_simplex,
-)
+from spigot._algorithms.simplex import project_arc_labels, project_heads, project_labelled_heads, project_simplex
 from spigot._runtime.checks import check_arcs, check_graphs, check_labelled_arcs, check_parts
+from spigot._runtime.reduce import centre
 from spigot.interface import AbstractPolytope
-from spigot.interface.polytopes import centre
-from spigot.types import Flags, Mask, Parts, Scales
+from spigot.types import Flags, Mask, Parts
 
 
 @final
@@ -33,18 +25,6 @@ class Simplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_simplex(point, check_parts(point, mask, 1, "point"))
-
-    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        return pull_simplex(z, grad, mask, eta)
-
-    def pull_scored(
-        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
-    ) -> Parts:
-        return pull_simplex(z, grad, mask, eta, scores, scale, two_sided)
-
-    @property
-    def block_axes(self) -> tuple[int, ...]:
-        return (-1,)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return centre(direction, mask, -1)
@@ -76,10 +56,6 @@ class Box(AbstractPolytope):
         mask = check_parts(point, mask, self.event_ndim, "point")
         return point.clamp(0, 1).masked_fill(~mask, 0)
 
-    @property
-    def block_axes(self) -> tuple[int, ...]:
-        return ()
-
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return torch.where(mask, direction, 0)
 
@@ -110,18 +86,6 @@ class HeadSimplex(AbstractPolytope):
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_heads(point, check_arcs(point, mask, "point"))
 
-    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        return pull_heads(z, grad, mask, eta)
-
-    def pull_scored(
-        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
-    ) -> Parts:
-        return pull_heads(z, grad, mask, eta, scores, scale, two_sided)
-
-    @property
-    def block_axes(self) -> tuple[int, ...]:
-        return (-2,)
-
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return centre(direction, mask, -2)
 
@@ -151,10 +115,6 @@ class LabelledHeadSimplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_labelled_heads(point, check_labelled_arcs(point, mask, None, "point"))
-
-    @property
-    def block_axes(self) -> tuple[int, ...]:
-        return (-3, -1)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         return centre(direction, mask, (-3, -1))
@@ -195,29 +155,6 @@ class ArcLabel(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_arc_labels(point, check_graphs(point, mask, what="point"), self.sequential)
-
-    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        return pull_arc_labels(z, grad, mask, eta, self.sequential)
-
-    def pull_scored(
-        self, z: Parts, scores: Parts, scale: Scales, grad: Parts, eta: float, mask: Mask, two_sided: bool = False
-    ) -> Parts:
-        return pull_arc_labels(z, grad, mask, eta, self.sequential, scores, scale, two_sided)
-
-    @property
-    def block_axes(self) -> tuple[int, ...]:
-        return (-1,)
-
-    def centred(self, direction: Parts, mask: Mask, event_ndim: int, *, blocks: bool) -> Parts:
-        """Parts are compared with their like: labels with labels, arcs with arcs, predicates with predicates. Within a
-        block there is one arc, or one predicate, which stays as it is."""
-        labels = torch.zeros_like(mask)
-        labels[..., 1:] = mask[..., 1:]
-        if blocks:
-            return torch.where(labels, centre(direction, labels, -1), torch.where(mask, direction, 0))
-        diagonal = torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device).unsqueeze(-1)
-        kinds = labels, mask & ~labels & ~diagonal, mask & ~labels & diagonal
-        return torch.stack([centre(direction, kind, (-3, -2, -1)) for kind in kinds]).sum(0)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         """What an arc gets, its labels get in sum: its labels, and one less the arc, are a simplex."""

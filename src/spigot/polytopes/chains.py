@@ -5,7 +5,7 @@ from typing import final
 
 import torch
 
-from spigot._algorithms.simplex import project_chain_blocks, pull_chain_blocks
+from spigot._algorithms.simplex import project_chain_blocks
 from spigot._algorithms.viterbi import chain_lengths, chain_parts
 from spigot._runtime.checks import check_parts
 from spigot.interface import AbstractPolytope
@@ -40,9 +40,6 @@ class ChainSimplex(AbstractPolytope):
 
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         return project_chain_blocks(point, _check(point, mask))
-
-    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        return pull_chain_blocks(z, grad, mask, eta)
 
     def tangent(self, direction: Parts, mask: Mask) -> Parts:
         parts = chain_parts(mask)

@@ -11,7 +11,6 @@ from spigot._algorithms.active_set import along_differences, project_face, proje
 from spigot._runtime.checks import check_parts, refuse_mapped, require_kind
 from spigot._runtime.host import HOSTED, handle_of
 from spigot._runtime.operators import operator
-from spigot._runtime.precision import exact
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
 from spigot.interface import AbstractPolytope, AbstractStructure
 from spigot.interface.records import HullResult, PackedSupport
@@ -94,13 +93,6 @@ class ConvexHull(AbstractPolytope):
                 is not a member of the structure it is ignored.
         """
         return self._solve(point, mask, start, support=False).point
-
-    def pull(self, z: Parts, grad: Parts, eta: float, mask: Mask) -> Parts:
-        point = exact(z)
-        return (point - self._project_near(point - eta * exact(grad), point, mask)).to(z.dtype)
-
-    def _project_near(self, point: Parts, z: Parts, mask: Mask) -> Parts:
-        return self.project(point, mask, start=z.to(point))
 
     def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values:
         outward = torch.where(mask, point - projected, 0)

@@ -111,7 +111,7 @@ class Account:
         pushes: How much of the gradient of all parts pushes whom, and where.
 
     Example:
-        >>> Account(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0, max_norm=None)", ()).loss
+        >>> Account(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0)", ()).loss
         0.5
     """
 
@@ -157,7 +157,7 @@ def account(
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> told = account(fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}), rain)
         >>> list(told), told["syntax -> semantics"].estimator
-        (['syntax -> semantics'], "Spigot(eta=1.0, polytope=None, max_norm=None, clip_per='instance', centred='no')")
+        (['syntax -> semantics'], 'Spigot(eta=1.0, polytope=None)')
         >>> all(abs(part.z - part.projected - part.gradient) < 1e-5 for part in told["syntax -> semantics"].parts)
         True
     """

@@ -167,8 +167,8 @@ class System(nn.Module):
             learning: Whether a backward pass may change what is remembered.
         """
         if instead is not None and instead != wire.estimator:
-            return instead.bind(instead.state(), learning=False)
-        return cast(spigot.Argmax, self._layers[self._keeper(wire).name]).bound(learning=learning)
+            return spigot.Argmax(self.stages[wire.source].structure, instead).with_state()
+        return cast(spigot.Argmax, self._layers[self._keeper(wire).name]).with_state(training=learning)
 
     def memory(self) -> list[Tensor]:
         """What the estimators on its wires remember from step to step, apart from parameters."""

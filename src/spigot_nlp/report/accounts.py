@@ -56,8 +56,8 @@ def estimators(wire: Wire) -> dict[str, AbstractEstimator]:
     own = wire.estimator
     eta, max_norm = getattr(own, "eta", 1.0), getattr(own, "max_norm", None)
     pair: dict[str, AbstractEstimator] = {
-        "ste": own if isinstance(own, spigot.StraightThrough) else spigot.StraightThrough(eta, max_norm),
-        "spigot": own if isinstance(own, spigot.Spigot) else spigot.Spigot(eta, None, max_norm),
+        "ste": own if isinstance(own, spigot.StraightThrough) else spigot.StraightThrough(eta, max_norm=max_norm),
+        "spigot": own if isinstance(own, spigot.Spigot) else spigot.Spigot(eta, max_norm=max_norm),
     }
     if isinstance(own, spigot.StraightThrough | spigot.Spigot | spigot.Pipeline):
         return pair

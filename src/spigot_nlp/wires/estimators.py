@@ -70,7 +70,7 @@ def settings_class(name: str) -> type[EstimatorSettings]:
 
     Example:
         >>> list(settings_class("blackbox").model_fields)
-        ['name', 'strength', 'max_norm']
+        ['name', 'strength', 'max_norm', 'clip_per', 'centred']
     """
     kind = ESTIMATORS.find(name)
     hints = typing.get_type_hints(kind)
@@ -95,7 +95,7 @@ def build_estimator(
 
     Example:
         >>> build_estimator(estimator_settings({"name": "spigot", "max_norm": 1.0}), None)
-        Spigot(eta=1.0, polytope=None, max_norm=1.0, clip_per='instance', centred='no')
+        Spigot(eta=1.0, polytope=None, max_norm=1.0)
     """
     kind = ESTIMATORS.find(settings.name)
     values: dict[str, Any] = {}
@@ -106,7 +106,8 @@ def build_estimator(
 
 
 def _fields(kind: Any) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(kind)  # every concrete estimator is a dataclass
+    """Its own, then how its gradient is clipped: every concrete estimator is a dataclass."""
+    return tuple(sorted(dataclasses.fields(kind), key=lambda field: bool(field.kw_only)))
 
 
 def _polytope(name: Polytope, structure: AbstractStructure | None) -> AbstractPolytope | None:

@@ -83,8 +83,8 @@ def test_the_state_is_a_buffer_and_nothing_else_is() -> None:
         layer(scores)
     layer.eval()
     expected = gradient(layer, scores, g)
-    layer.bound().explain(OneOf(), scores, g)
-    layer.train().bound().explain(OneOf(), scores, g)
+    layer.with_state().explain(OneOf(), scores, g)
+    layer.train().with_state().explain(OneOf(), scores, g)
     gradient(layer, scores, torch.zeros_like(g))  # which says nothing about the step
     gradient(layer, scores[:0], g[:0])
     assert {name: float(value) for name, value in layer.state_dict().items()} == {
@@ -93,7 +93,7 @@ def test_the_state_is_a_buffer_and_nothing_else_is() -> None:
     again = Argmax(OneOf(), AdaptiveIMLE(start=2.0)).eval()
     again.load_state_dict(moved)
     assert torch.equal(gradient(again, scores, g), expected)
-    torch.testing.assert_close(layer.bound().explain(OneOf(), scores, g).gradient, expected)
+    torch.testing.assert_close(layer.with_state().explain(OneOf(), scores, g).gradient, expected)
 
 
 def test_a_resumed_training_goes_on_as_it_was() -> None:
@@ -115,9 +115,16 @@ def test_a_function_has_nowhere_to_keep_it() -> None:
     assert torch.equal(spigot.argmax(scores, OneOf(), AdaptiveIMLE()), OneOf().argmax(scores))
     with pytest.raises(TypeError, match=r"needs a place to keep it; use it in a module, spigot\.Argmax"):
         spigot.argmax(scores.requires_grad_(), OneOf(), AdaptiveIMLE())
-    bound = AdaptiveIMLE().bind(AdaptiveIMLE().state(), learning=True)
-    spigot.argmax(scores, OneOf(), bound)[0].backward()
-    assert float(bound.beta) != 1
+    layer = Argmax(OneOf(), AdaptiveIMLE())
+    spigot.argmax(scores, OneOf(), layer.with_state(training=True))[0].backward()
+    assert float(layer.get_buffer("beta")) != 1
+
+
+@pytest.mark.parametrize("cast", [Argmax.half, Argmax.bfloat16, Argmax.double], ids=lambda cast: cast.__name__)
+def test_a_cast_of_the_module_leaves_its_state_alone(cast: Any) -> None:
+    layer = cast(Argmax(OneOf(), AdaptiveIMLE(start=0.1)))
+    assert layer.get_buffer("beta").dtype == layer.get_buffer("average").dtype == torch.float32
+    assert float(layer.get_buffer("beta")) == float(torch.tensor(0.1)), "and it never was anything else"
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch.compile, about itself

@@ -136,7 +136,7 @@ def test_masks_and_half_precision() -> None:
     ("settings", "message"),
     [
         ({"steps": 0}, "steps is 0; it must be a whole number, 1 or more"),
-        ({"eta": -1.0}, r"eta is -1\.0; a step size"),
+        ({"eta": -1.0}, r"eta is -1\.0; it must be a finite number"),
         ({"method": "newton"}, "method is 'newton'; it must be 'projected' or 'exponentiated'"),
         ({"start": "middle"}, "start is 'middle'; it must be 'marginals', 'vertex' or 'sparsemap'"),
         ({"method": "exponentiated", "start": "vertex"}, "exponentiated steps go from marginals to marginals"),

@@ -215,9 +215,9 @@ def test_the_estimator_is_unbiased_for_linear_losses() -> None:
         (lambda: ScoreFunction(samples=1), "samples is 1; it must be a whole number, 2 or more"),
         (
             lambda: MarginalStraightThrough(backward_temperature=0.0),
-            r"backward_temperature is 0\.0; scores are divided",
+            r"backward_temperature is 0\.0; it must be a positive",
         ),
-        (lambda: ReinMax(-1.0), r"temperature is -1\.0; scores are divided by it"),
+        (lambda: ReinMax(-1.0), r"temperature is -1\.0; it must be a positive"),
         (lambda: ReinMax(seed=-1), "seed is -1"),
     ],
 )

@@ -1,7 +1,10 @@
 """Estimators that need the argmax and nothing else."""
 
 import dataclasses
+import math
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -132,3 +135,40 @@ def test_own_estimator_is_one_class() -> None:
     z.backward(torch.zeros_like(z))
     assert scores.grad is not None
     assert not scores.grad.any(), "the same noise in both passes: no gradient, no change"
+
+
+@pytest.mark.parametrize("name", sorted(spigot.ESTIMATORS))
+def test_every_estimator_that_projects_or_invents_clips_the_same_way(name: str) -> None:
+    kind = spigot.ESTIMATORS[name]
+    fields = [field.name for field in dataclasses.fields(kind)]  # pyright: ignore[reportArgumentType]
+    if name == "attention":  # its gradient is a true one
+        assert "max_norm" not in fields
+        return
+    rule = kind(max_norm=np.float32(0.25), clip_per="block", centred="block")  # pyright: ignore[reportCallIssue]
+    trees, grad = ProjectiveTrees(), torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(2))
+    mask = trees.everything(grad)
+    clipped = rule.clip(trees, grad, mask)  # pyright: ignore[reportAttributeAccessIssue]
+    assert torch.linalg.vector_norm(clipped, dim=-2).max() <= 0.25 + 1e-6
+    torch.testing.assert_close(clipped.sum(-2), torch.zeros(3, 5))
+    for wrong in ({"max_norm": 0.0}, {"clip_per": "block"}, {"centred": "some"}, {"max_norm": True}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
+            kind(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (spigot.Spigot, "eta"),
+        (spigot.LPGD, "rho"),
+        (spigot.AdaptiveIMLE, "target"),
+        (spigot.BlackBox, "strength"),
+        (spigot.Perturbed, "temperature"),
+    ],
+)
+def test_settings_that_are_numbers_may_be_of_numpy_and_must_not_be_truth_values(kind: Any, name: str) -> None:
+    rule = kind(**{name: np.float32(0.5)})
+    assert type(getattr(rule, name)) is float
+    assert rule == kind(**{name: 0.5})
+    for wrong in (True, "a", math.nan, math.inf, -1, torch.tensor(0.5)):
+        with pytest.raises(ValueError, match=rf"{name} is .*; it must be a"):
+            kind(**{name: wrong})

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spigot import ArcLabel, Box, HeadSimplex, SemanticGraphs, Simplex
 from spigot._algorithms.simplex import arc_labels_reference
+from spigot.estimators.spigot import spigot_gradient
 
 entries = st.lists(st.floats(-20, 20), min_size=1, max_size=9)
 
@@ -240,7 +241,7 @@ def test_the_pull_on_graphs_is_the_step_the_projection_and_the_difference(
     z = graphs.argmax(torch.randn(6, 7, 7, 6, dtype=dtype), mask)
     grad = torch.randn(6, 7, 7, 6, dtype=dtype)
     expected = z.double() - polytope.project(z.double() - eta * grad.double(), mask)
-    found = polytope.pull(z, torch.where(mask, grad, torch.nan), eta, mask)
+    found = spigot_gradient(polytope, z, torch.where(mask, grad, torch.nan), eta, mask)
     torch.testing.assert_close(found, torch.where(mask, expected, 0).to(dtype))
     assert not found[~mask].any()
     assert found.abs().sum() > 1
@@ -254,7 +255,7 @@ def test_the_pull_keeps_small_gradients() -> None:
     )
     grad = torch.zeros_like(z)
     grad[0, 1, 2] = -3e-9
-    pulled = ArcLabel().pull(z, grad, 1.0, graphs.everything(z))
+    pulled = spigot_gradient(ArcLabel(), z, grad, 1.0, graphs.everything(z))
     torch.testing.assert_close(pulled[0, 1], torch.tensor([0, 1.5e-9, -1.5e-9]), rtol=1e-4, atol=0)
 
 
@@ -263,7 +264,7 @@ def test_the_pull_refuses_what_is_no_number(value: float) -> None:
     z, grad = torch.zeros(2, 3, 3, 3), torch.zeros(2, 3, 3, 3)
     grad[1, 0, 2, 1] = value
     with pytest.raises(ValueError, match=r"instance 1"):
-        ArcLabel().pull(z, grad, -1.0, torch.ones_like(z, dtype=torch.bool))
+        spigot_gradient(ArcLabel(), z, grad, -1.0, torch.ones_like(z, dtype=torch.bool))
 
 
 @pytest.mark.parametrize(("part", "value"), [((0, 2, 0), -torch.inf), ((0, 2, 1), torch.inf)])

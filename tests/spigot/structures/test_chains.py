@@ -12,6 +12,7 @@ from torch import Tensor
 import spigot
 from spigot import Chains, ChainSimplex, ConvexHull
 from spigot._runtime.checks import NoStructureError
+from spigot.estimators.spigot import spigot_gradient
 from tests.spigot import brute
 from tests.spigot.masks import chain_mask
 
@@ -276,7 +277,7 @@ def test_a_mapped_and_a_compiled_chain() -> None:
     def all_of_it(unary: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
         scores = chains.pack(unary, shared)
         z, values = chains.k_best(scores, 2, mask)
-        pulled = chains.relaxation.pull(z[0], scores, 0.5, mask)
+        pulled = spigot_gradient(chains.relaxation, z[0], scores, 0.5, mask)
         return chains.argmax(scores, mask), chains.marginals(scores, mask), z, values, pulled
 
     whole = all_of_it(unary, mask)

@@ -60,7 +60,7 @@ def test_the_way_to_project_is_a_name() -> None:
         ({"name": "spigot", "strength": 1.0}, "strength"),  # of another estimator
         ({"name": "imle", "seed": 1}, "seed"),  # an experiment has one
         ({"name": "attention", "eta": 1.0}, "eta"),
-        ({"name": "spigot", "eta": -1.0}, "eta is -1.0; a step size must be a finite number, zero or more"),
+        ({"name": "spigot", "eta": -1.0}, "eta is -1.0; it must be a finite number, zero or more"),
         ({"name": "ste", "max_norm": 0.0}, "max_norm is 0.0; it must be a positive number, or None"),
         ({"name": "spigot", "eta": "much"}, "eta"),
         ({"name": "spigot", "eta": float("nan")}, "eta"),
@@ -108,7 +108,6 @@ def halfway(monkeypatch: pytest.MonkeyPatch) -> Iterator[type]:
         """A share of the gradient."""
 
         share: float = 0.5
-        max_norm: float | None = None
         hard: ClassVar[bool] = True
 
         def __post_init__(self) -> None:
