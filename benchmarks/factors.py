@@ -47,7 +47,7 @@ def decoding() -> Iterator[Row]:
     graphs = spigot.SemanticGraphs(50, tuple(range(50)))
     scores = torch.randn(64, 26, 26, 51, generator=generator)
     keep = torch.rand(64, 26, 26, 1, generator=generator) < 3 / 26
-    mask = graphs.everything(scores) & keep & (torch.rand(scores.shape, generator=generator) < 16 / 3 / 50)
+    mask = graphs.full_mask(scores) & keep & (torch.rand(scores.shape, generator=generator) < 16 / 3 / 50)
     mask[..., 0] = keep[..., 0] | torch.eye(26, dtype=torch.bool)
     joint = spigot.JointGraphs((graphs,))
     solution = joint.solve(scores, mask)

@@ -23,7 +23,7 @@ class Spans(spigot.AbstractStructure):
     event_ndim: ClassVar[int] = 1  # the last axis holds the parts
 
     def argmax(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        mask = self.everything(scores) if mask is None else mask
+        mask = self.full_mask(scores) if mask is None else mask
         n = scores.shape[-1]
         position = torch.arange(n)
         spans = torch.stack([(a <= position) & (position < b) for a, b in itertools.combinations(range(n + 1), 2)])
@@ -33,7 +33,7 @@ class Spans(spigot.AbstractStructure):
         return spans[best].to(scores.dtype) * exists.any(-1, keepdim=True)
 
     def violations(self, z: Tensor, mask: Tensor | None = None) -> list[list[str]]:
-        mask = self.everything(z) if mask is None else mask.expand_as(z)
+        mask = self.full_mask(z) if mask is None else mask.expand_as(z)
         starts = ((z != 0) & (z.roll(1, -1) * (torch.arange(z.shape[-1]) > 0) == 0)).sum(-1).flatten().tolist()
         stray = ((z != 0) & ~mask).any(-1).flatten().tolist()
         wanted = mask.any(-1).flatten().tolist()
@@ -45,7 +45,7 @@ class Spans(spigot.AbstractStructure):
     def mask(self, lengths: Tensor, size: int | None = None) -> Tensor:
         return torch.arange(int(lengths.max()) if size is None else size) < lengths.unsqueeze(-1)
 
-    def everything(self, parts: Tensor) -> Tensor:
+    def full_mask(self, parts: Tensor) -> Tensor:
         return torch.ones_like(parts, dtype=torch.bool)
 
     @property

@@ -47,7 +47,7 @@ def argmax(
         tensor([0., 0., 0., 0., 0.])
     """
     _require(structure, estimator)
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
     return estimator(structure, scores, mask)
 
 

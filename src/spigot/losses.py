@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spigot._runtime.checks import check_parts
-from spigot._runtime.precision import in_single
+from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import checked
 from spigot.estimators.noise import gaussian
 from spigot.estimators.requirements import check_sampling
@@ -20,7 +20,7 @@ from spigot.types import Mask, Parts, Values
 __all__ = ["crf_nll", "fenchel_young", "perceptron", "sparsemap_loss", "spo_plus", "structured_hinge"]
 
 
-@in_single
+@upcast_half
 def structured_hinge(
     scores: Parts,
     gold: Parts,
@@ -75,7 +75,7 @@ def structured_hinge(
     return margin + _dot(cost, rival, structure) + missing.masked_fill(~mask, 0).flatten(-structure.event_ndim).sum(-1)
 
 
-@in_single
+@upcast_half
 def crf_nll(
     scores: Parts,
     gold: Parts,
@@ -115,7 +115,7 @@ def crf_nll(
     return loss + entropy * structure.entropy(scores, mask) if entropy else loss
 
 
-@in_single
+@upcast_half
 def perceptron(scores: Parts, gold: Parts, structure: AbstractStructure, *, mask: Mask | None = None) -> Values:
     r"""Structured perceptron loss: by how much the best structure beats the gold one.
 
@@ -144,7 +144,7 @@ def perceptron(scores: Parts, gold: Parts, structure: AbstractStructure, *, mask
     return _dot(scores, rival - gold, structure)
 
 
-@in_single
+@upcast_half
 def sparsemap_loss(scores: Parts, gold: Parts, structure: AbstractStructure, *, mask: Mask | None = None) -> Values:
     r"""SparseMAP loss: the Fenchel-Young loss of the squared norm over the hull.
 
@@ -182,7 +182,7 @@ def sparsemap_loss(scores: Parts, gold: Parts, structure: AbstractStructure, *, 
     return _dot(scores, projected - gold, structure) - norms / 2
 
 
-@in_single
+@upcast_half
 def fenchel_young(
     scores: Parts,
     gold: Parts,
@@ -243,7 +243,7 @@ def fenchel_young(
     return _dot(scores, rivals.mean(0) - gold, structure) + apart
 
 
-@in_single
+@upcast_half
 def spo_plus(scores: Parts, true_scores: Parts, structure: AbstractStructure, *, mask: Mask | None = None) -> Values:
     r"""SPO+ loss ("smart predict, then optimise"): what decisions by predicted scores cost, bounded from above.
 
@@ -273,7 +273,7 @@ def spo_plus(scores: Parts, true_scores: Parts, structure: AbstractStructure, *,
     References:
         Elmachtoub, Grigas (2022), Smart "predict, then optimize".
     """
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
     _check_gold(true_scores, scores, "true_scores")
     mask = mask & ~true_scores.isneginf()
     with torch.no_grad():
@@ -286,7 +286,7 @@ def spo_plus(scores: Parts, true_scores: Parts, structure: AbstractStructure, *,
 
 def _check(scores: Parts, gold: Parts, structure: AbstractStructure, mask: Mask | None) -> tuple[Mask, Parts]:
     """The parts that exist, and the gold structure within them."""
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
     _check_gold(gold, scores)
     return mask, gold.masked_fill(~mask, 0)
 

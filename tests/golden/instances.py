@@ -78,7 +78,7 @@ class Case:
         """Lengths that differ, and parts that are missing at random, but those of one member."""
         numbers = self.numbers(name)
         scores = numbers.scores(*batch, *parts)
-        mask = self.structure.everything(scores)
+        mask = self.structure.full_mask(scores)
         if not self.fixed:
             longest = parts[0] - self.rooted
             lengths = (longest - torch.arange(math.prod(batch))).clamp(min=1).reshape(batch)

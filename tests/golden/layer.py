@@ -87,7 +87,7 @@ def sums(structure: spigot.AbstractMarginalStructure, instance: Instance, dtype:
     mask, weights = instance.mask, instance.other("weights", dtype)
     others = instance.other("others", dtype)
     scores = instance.scores(dtype)
-    exists = structure.everything(scores) if mask is None else mask
+    exists = structure.full_mask(scores) if mask is None else mask
     leaf = scores.clone().requires_grad_()
     log_partition, marginals = structure.log_partition(leaf, mask), structure.marginals(leaf, mask)
     entropy, kl = structure.entropy(leaf, mask), structure.kl(leaf, others, mask)

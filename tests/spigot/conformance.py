@@ -97,7 +97,7 @@ def argmax_ignores_what_does_not_exist(case: StructureCase, dtype: torch.dtype) 
 def an_omitted_mask_is_everything(case: StructureCase, dtype: torch.dtype) -> None:
     scores, _ = case.draw(3, 4, dtype=dtype)
     scores = scores.nan_to_num(0.5)
-    everything = case.structure.everything(scores)
+    everything = case.structure.full_mask(scores)
     z = case.structure.argmax(scores, everything)
     assert torch.equal(case.structure.argmax(scores), z)
     impossible = scores.masked_fill(~everything, torch.nan)

@@ -61,7 +61,7 @@ def test_roles_once_at_the_end_of_the_range() -> None:
         scores = torch.zeros(3, 3, 3, dtype=torch.float64)
         scores[0, 1, 1:] = torch.tensor([2.0, 1.5]) * scale
         scores[0, 2, 1:] = torch.tensor([1.0, -3.0]) * scale
-        mask = graphs.everything(scores)
+        mask = graphs.full_mask(scores)
         mask[1:] = False
         for way in both_ways():
             with way:

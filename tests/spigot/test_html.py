@@ -38,7 +38,7 @@ def test_every_public_class_has_a_formula() -> None:
 def test_what_settings_ask_for_is_in_the_formula(strict: spigot.AbstractStructure, loose: Any) -> None:
     shown, other = (thing._repr_html_().split("$$")[1] for thing in (strict, loose))
     assert len(shown) > len(other)
-    assert strict.condition() != loose.condition() == ""
+    assert strict.latex_constraints() != loose.latex_constraints() == ""
 
 
 @pytest.mark.parametrize(

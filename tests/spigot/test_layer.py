@@ -131,7 +131,7 @@ def test_compiles_without_a_graph_break(structure: AbstractStructure, rule: Abst
     """Forward and backward, traced as one graph; the same numbers as without."""
     parts = {1: (5,), 2: (6, 6), 3: (4, 4, 3)}[structure.event_ndim]
     scores, weight = torch.randn(2, 3, *parts)
-    mask = structure.everything(scores)
+    mask = structure.full_mask(scores)
     results = []
     for compiled in (False, True):
         network = scale_and_decode(Argmax(structure, rule))

@@ -76,7 +76,7 @@ def test_default_cost_is_one_for_each_wrong_head() -> None:
     gold = torch.zeros(4, 4)
     gold[0, 1] = gold[1, 2] = gold[2, 3] = 1
     loss = structured_hinge(torch.zeros(4, 4), gold, trees, mask=None)
-    rivals = brute.trees(trees.everything(gold), projective=True, single_root=True)
+    rivals = brute.trees(trees.full_mask(gold), projective=True, single_root=True)
     assert loss.item() == (gold.double() - rivals).abs().flatten(1).sum(1).max().item() / 2
 
 

@@ -145,7 +145,7 @@ def test_argmax_of_graphs(seed: int, dtype: torch.dtype, deterministic: tuple[in
     graphs = SemanticGraphs(3, deterministic)
     scores = torch.randn(6, 6, 6, 4, generator=generator, dtype=torch.float64)
     scores = (scores.mul(2).round() if integers else scores).to(dtype)
-    mask = graphs.everything(scores) & (torch.rand(scores.shape, generator=generator) < 0.9)
+    mask = graphs.full_mask(scores) & (torch.rand(scores.shape, generator=generator) < 0.9)
     fast, slow = both(lambda: graphs.argmax(scores.masked_fill(~mask, torch.nan), mask))
     assert graphs.contains(fast, mask).all()
     if integers:

@@ -101,7 +101,7 @@ def test_equation_3_the_chain_rule_with_the_true_jacobian_is_zero() -> None:
         moved = scores + 1e-9 * torch.randn(10, 6, 6, dtype=torch.float64)
         assert torch.equal(trees.argmax(moved), trees.argmax(scores))
     g = torch.randn(10, 6, 6, dtype=torch.float64)
-    possible = trees.everything(g)
+    possible = trees.full_mask(g)
     assert torch.equal(gradient(scores, trees, StraightThrough(), g), g.masked_fill(~possible, 0))
 
 
@@ -215,7 +215,7 @@ def test_algorithm_1_forward_and_backward_of_a_pipeline() -> None:
         z_hat = trees.argmax(s)
         assert torch.equal(z_hat, z)
         value = (z_hat * theta).sum((1, 2), keepdim=True)
-        g = (1 - torch.tanh(value) ** 2) * theta * trees.everything(s)
+        g = (1 - torch.tanh(value) ** 2) * theta * trees.full_mask(s)
         target = HeadSimplex().project(z_hat - eta * g)
         expected = ((z_hat - target).unsqueeze(-1) * x).sum((0, 1, 2))
     assert phi.grad is not None
@@ -259,7 +259,7 @@ def test_constants_of_the_experiments() -> None:
     graphs = SemanticGraphs(labels=2)
     scores, g = torch.randn(2, 3, 4, 4, 3, dtype=torch.float64)
     z = graphs.argmax(scores)
-    g = g.masked_fill(~graphs.everything(g), 0)
+    g = g.masked_fill(~graphs.full_mask(g), 0)
     expected = z - ArcLabel().project(z - 5 / 32 * g)
     torch.testing.assert_close(gradient(scores, graphs, Spigot(eta=5 / 32), g), expected, rtol=0, atol=1e-12)
 
@@ -296,7 +296,7 @@ def test_perceptron_view_of_the_gradient() -> None:
     assert account.projected is not None
     leaf = scores.clone().requires_grad_()
     loss = spigot.structured_hinge(
-        leaf, account.projected, trees, mask=trees.everything(scores), false_positive=0.0, false_negative=0.0
+        leaf, account.projected, trees, mask=trees.full_mask(scores), false_positive=0.0, false_negative=0.0
     )
     loss.sum().backward()
     assert leaf.grad is not None
@@ -307,7 +307,7 @@ def test_supplement_clip_of_the_published_program() -> None:
     """p = z - g min(1, T / ||g||), the norm over all parts of a sentence; T = 1 and 5/32."""
     trees = ProjectiveTrees()
     scores, g = torch.randn(2, 4, 6, 6, dtype=torch.float64)
-    g = g.masked_fill(~trees.everything(g), 0)
+    g = g.masked_fill(~trees.full_mask(g), 0)
     for threshold in (1.0, 5 / 32):
         scaled = torch.stack([x * min(1.0, threshold / float(x.norm())) for x in g])
         expected = gradient(scores, trees, Spigot(), scaled)
@@ -318,7 +318,7 @@ def test_future_work_projection_onto_the_exact_polytope() -> None:
     """The tighter set the paper names: P = conv Z, one SparseMAP of the stepped point."""
     trees = ProjectiveTrees()
     scores, g = torch.randn(2, 3, 5, 5, dtype=torch.float64)
-    g = g.masked_fill(~trees.everything(g), 0)
+    g = g.masked_fill(~trees.full_mask(g), 0)
     members = brute.trees(trees.mask(torch.tensor(4)), projective=True, single_root=True)
     out = gradient(scores, trees, Spigot(polytope=ConvexHull(trees)), g)
     z = trees.argmax(scores)

@@ -251,7 +251,7 @@ def test_nan_inside_the_mask_is_refused(case: StructureCase) -> None:
     for dtype in (torch.float32, torch.float64):
         scores, mask = case.draw(54, 4, dtype=dtype)
         scores = scores.nan_to_num()
-        mask[2] = case.structure.everything(scores)[2]
+        mask[2] = case.structure.full_mask(scores)[2]
         assert case.structure.argmax(scores, mask).isfinite().all()
         where = mask[2].nonzero()[-1].tolist()
         scores[(2, *where)] = torch.nan
@@ -309,7 +309,7 @@ def test_five_hundred_words(trees: Trees) -> None:
     z = trees.argmax(scores)
     assert trees.contains(z).all()
     if isinstance(trees, NonProjectiveTrees):  # the greedy heads bound the best tree from above
-        greedy = scores.masked_fill(~trees.everything(scores), -torch.inf).amax(-2)[..., 1:].sum()
+        greedy = scores.masked_fill(~trees.full_mask(scores), -torch.inf).amax(-2)[..., 1:].sum()
         assert 0.95 * greedy <= (z * scores).sum() <= greedy
     mu = trees.marginals(scores)
     torch.testing.assert_close(mu.sum(-2)[:, 1:], torch.ones(1, n - 1), rtol=0, atol=1e-3)

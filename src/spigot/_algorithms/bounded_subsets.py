@@ -21,7 +21,7 @@ from torch import Tensor
 from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._algorithms.sampling import uniforms
 from spigot._runtime import native
-from spigot._runtime.checks import hopeless_error, too_few_error
+from spigot._runtime.checks import no_mass_error, too_few_error
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 from spigot._runtime.sums import register_sums
@@ -221,7 +221,7 @@ def sample_subsets(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, ma
         fault = native.kernels.sample_subsets(flat, exists, ours, minimum, maximum, z, threads)
         if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
             refuse_infinite(scores.isposinf() & mask, 1, "scores")
-            raise hopeless_error(fault[1], tuple(scores.shape[:-1]), "subset")
+            raise no_mass_error(fault[1], tuple(scores.shape[:-1]), "subset")
         raise_subset_fault(fault, scores, minimum)
     else:
         _refuse(scores, mask, minimum)

@@ -11,7 +11,7 @@ from torch._library.custom_ops import CustomOpDef
 
 from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._runtime import native
-from spigot._runtime.checks import NoStructureError, hopeless_error, impossible_error
+from spigot._runtime.checks import NoStructureError, impossible_error, no_mass_error
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot._runtime.sums import register_checked, register_sums
@@ -184,7 +184,7 @@ class Recursion:
                 fault = self._kernel("sample")(flat, exists, flatten(seeds, 1), z, kernel_threads())
                 if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
                     refuse_infinite(scores.isposinf() & mask, axes, "scores")
-                    raise hopeless_error(fault[1], tuple(batch), self._member)
+                    raise no_mass_error(fault[1], tuple(batch), self._member)
                 self._raise(fault, scores)
             else:
                 safe = self._checked(scores, mask).reshape(flat.shape).double()

@@ -17,7 +17,7 @@ from spigot._algorithms.viterbi import chain_parts
 from spigot._runtime import native
 from spigot._runtime.checks import infinite_error
 from spigot._runtime.operators import batched, operator
-from spigot._runtime.precision import exact
+from spigot._runtime.precision import to_float64
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
 from spigot._runtime.threads import kernel_threads
 
@@ -423,7 +423,7 @@ def lpgd_points(
     Infinite scores are settled: a part of $-\infty$ that was not chosen does not exist here, one that had to be chosen
     counts as 0, and a part of $+\infty$ outdoes whatever is finite.
     """
-    point, wide, along = exact(z), exact(scores), exact(grad)
+    point, wide, along = to_float64(z), to_float64(scores), to_float64(grad)
     step = torch.where(mask, eta * along, 0)
     shift = torch.where(mask & wide.isfinite(), wide * scale.to(wide), 0)
     reach = (shift.abs() + step.abs()).amax() if z.numel() else 0
@@ -443,7 +443,7 @@ def _in_torch(
     two_sided: bool,
 ) -> Tensor:
     if scores is None or scale is None:
-        point = exact(z)
+        point = to_float64(z)
         moved = point - project(point - eta * grad.to(point), mask)
         return torch.where(mask, moved, 0).to(z.dtype)
     high, low, mask = lpgd_points(z, scores, scale, grad, eta, mask, two_sided)

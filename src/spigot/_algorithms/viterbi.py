@@ -21,7 +21,7 @@ from spigot._algorithms.active_set import search_in_kernel
 from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._algorithms.sampling import uniform
 from spigot._runtime import native
-from spigot._runtime.checks import NoStructureError, hopeless_error, instance_name
+from spigot._runtime.checks import NoStructureError, instance_name, no_mass_error
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot._runtime.sums import register_checked, register_sums
@@ -363,7 +363,7 @@ def chain_sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
         fault = native.kernels.chain_sample(flat, flatten(mask, 3), draws, z, kernel_threads())
         if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
             refuse_infinite(scores.isposinf() & chain_parts(mask), 3, "scores")
-            raise hopeless_error(fault[1], batch, "chain")
+            raise no_mass_error(fault[1], batch, "chain")
         raise_chain_fault(fault, scores)
         return z
     parts = chain_parts(mask)
@@ -395,7 +395,7 @@ def sample_reference(
         return states
     hopeless = (lengths > 0) & logs[-1].isneginf().all(-1)
     if hopeless.any():
-        raise hopeless_error(int(hopeless.nonzero()[0]), batch, "chain")
+        raise no_mass_error(int(hopeless.nonzero()[0]), batch, "chain")
     for t in range(n - 1, -1, -1):
         weights = logs[t].unsqueeze(1).expand(*seeds.shape, k)
         if t + 1 < n:

@@ -192,7 +192,7 @@ def too_few_error(index: int, batch: tuple[int, ...], left: int, minimum: int) -
     )
 
 
-def hopeless_error(index: int, batch: tuple[int, ...], structure: str) -> ValueError:
+def no_mass_error(index: int, batch: tuple[int, ...], structure: str) -> ValueError:
     """Nothing to draw from."""
     return ValueError(
         f"every {structure} of {instance_name(index, batch)} has a score of -inf, so that there is none to draw; raise "
@@ -200,7 +200,7 @@ def hopeless_error(index: int, batch: tuple[int, ...], structure: str) -> ValueE
     )
 
 
-def giant_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], value: float, limit: float) -> ValueError:
+def overflow_error(index: int, batch: tuple[int, ...], part: tuple[int, ...], value: float, limit: float) -> ValueError:
     """A score so near to the largest number that sums with it overflow."""
     where = ", ".join(map(str, part))
     return ValueError(

@@ -21,7 +21,7 @@ def estimator_html(estimator: object) -> str:
 
 def structure_html(structure: Any) -> str:
     """The same, and what is to be seen of a small member: the best one for some scores."""
-    latex, condition = formula(type(structure)), structure.condition()
+    latex, condition = formula(type(structure)), structure.latex_constraints()
     return _html(structure, rf"{latex},\quad {condition}" if latex and condition else latex, *_member(structure))
 
 
@@ -56,14 +56,14 @@ def _member(structure: Any) -> Iterator[str]:
             if shape.numel() > _MOST or shape[-1] > _WIDEST:
                 continue
             scores = torch.randn(shape, generator=torch.Generator().manual_seed(3))
-            sketch = structure.sketch(structure.argmax(scores, structure.everything(scores))[0])
+            preview = structure.preview(structure.argmax(scores, structure.full_mask(scores))[0])
         except Exception:  # whatever a user's own structure says to a size it does not take; a picture is no reason
             continue
-        for marks, between in ((sketch.arcs, " → "), (sketch.spans, " to ")):
+        for marks, between in ((preview.arcs, " → "), (preview.spans, " to ")):
             if marks:
                 said = (f"{first}{between}{last}{f' ({label})' if label else ''}" for first, last, label in marks)
                 yield escape(", ".join(said))
-        for title, table in sketch.tables:
+        for title, table in preview.tables:
             rows = "".join(f"<tr>{''.join(f'<td>{value:g}</td>' for value in row)}</tr>" for row in table)
             yield f"{escape(title)}<table>{rows}</table>"
         return

@@ -5,7 +5,7 @@ The algorithms work in float32 and float64. Scores in float16 or bfloat16, as `m
 way out; autograd takes the same two steps back. Inside, autocast is off: it would round again what was just widened.
 
 The verbs of structures, polytopes and estimators cross this border by being defined in a subclass of the abstract
-classes, those of a user's own structure too; functions are decorated with `in_single`.
+classes, those of a user's own structure too; functions are decorated with `upcast_half`.
 """
 
 import contextlib
@@ -33,13 +33,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def in_single(function: Callable[P, R]) -> Callable[P, R]:
+def upcast_half(function: Callable[P, R]) -> Callable[P, R]:
     """The function with half precision widened to float32, autocast off, and its results in the dtype it was given.
 
     The first tensor of floating point decides; float32 and float64 pass as they are.
 
     Example:
-        >>> third = in_single(lambda x: x / 3)
+        >>> third = upcast_half(lambda x: x / 3)
         >>> third(torch.tensor(1.0, dtype=torch.bfloat16))
         tensor(0.3340, dtype=torch.bfloat16)
     """
@@ -71,11 +71,11 @@ def in_single(function: Callable[P, R]) -> Callable[P, R]:
     return across
 
 
-def exact(tensor: Tensor) -> Tensor:
+def to_float64(tensor: Tensor) -> Tensor:
     """In float64, where the device has it: for differences of numbers that are nearly equal.
 
     Example:
-        >>> exact(torch.zeros(2)).dtype
+        >>> to_float64(torch.zeros(2)).dtype
         torch.float64
     """
     return tensor if tensor.device.type == "mps" else tensor.double()
@@ -88,7 +88,7 @@ class Bordered:
         super().__init_subclass__(**kwargs)
         for verb in _VERBS & vars(cls).keys():
             function = vars(cls)[verb]
-            setattr(cls, verb, in_single(_of_tensor(function) if verb in _OF_TENSORS else function))
+            setattr(cls, verb, upcast_half(_of_tensor(function) if verb in _OF_TENSORS else function))
 
 
 def _of_tensor(verb: Callable[P, R]) -> Callable[P, R]:

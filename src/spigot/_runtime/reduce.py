@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spigot._runtime.checks import first_part, giant_error, hopeless_error, infinite_error, nan_error
+from spigot._runtime.checks import first_part, infinite_error, nan_error, no_mass_error, overflow_error
 from spigot._runtime.operators import operator
 from spigot._runtime.sums import register_checked
 
@@ -47,14 +47,14 @@ def summable(parts: Tensor, mask: Tensor, event_ndim: int, limit: float = 1e290)
     giant = (parts > limit) & parts.isfinite() & mask
     if giant.any():
         instance, batch, part = first_part(giant, event_ndim)
-        raise giant_error(instance, batch, part, float(parts[giant][0]), limit)
+        raise overflow_error(instance, batch, part, float(parts[giant][0]), limit)
     return torch.where((parts < -limit) & parts.isfinite(), -limit, parts)
 
 
 def refuse_hopeless(bad: Tensor, structure: str) -> None:
     """Raise if an instance is marked as one in which every member scores -inf. Only for use inside operators."""
     if bad.any():
-        raise hopeless_error(int(bad.flatten().nonzero()[0]), tuple(bad.shape), structure)
+        raise no_mass_error(int(bad.flatten().nonzero()[0]), tuple(bad.shape), structure)
 
 
 def masked_logsumexp(values: Tensor, mask: Tensor, dim: int) -> Tensor:

@@ -7,10 +7,10 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot._runtime.precision import exact
+from spigot._runtime.precision import to_float64
 from spigot.estimators.noise import gumbel
 from spigot.estimators.requirements import NOISE, check_sampling, settle_numbers
-from spigot.estimators.surrogate import AbstractSurrogate, learns
+from spigot.estimators.surrogate import AbstractSurrogate, needs_gradient
 from spigot.interface import ESTIMATORS, AbstractEstimator, AbstractStructure, Explanation, Pullback
 from spigot.types import Mask, Parts, Saved
 
@@ -94,7 +94,7 @@ class AdaptiveIMLE(AbstractSurrogate):
         return _BoundAdaptiveIMLE(self, state["beta"], state["average"], training)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
-        if learns(scores):
+        if needs_gradient(scores):
             raise TypeError(
                 "AdaptiveIMLE moves its step size from step to step and needs a place to keep it; use it in a module, "
                 "spigot.Argmax(structure, AdaptiveIMLE()), or IMLE, whose step size stays."
@@ -119,11 +119,13 @@ class AdaptiveIMLE(AbstractSurrogate):
         (perturbed,) = saved
         axes = tuple(range(-structure.event_ndim, 0))
         finite = torch.where(mask & scores.isfinite(), scores, 0)
-        size, slope = (torch.linalg.vector_norm(exact(values), dim=axes, keepdim=True) for values in (finite, grad))
+        size, slope = (
+            torch.linalg.vector_norm(to_float64(values), dim=axes, keepdim=True) for values in (finite, grad)
+        )
         some = slope > 0
         size = torch.where(size > 0, size, 1)
         # The step is taken along the direction of the gradient, whose own length may be out of reach for float32.
-        along = torch.where(some, exact(grad) / torch.where(some, slope, 1), 0)
+        along = torch.where(some, to_float64(grad) / torch.where(some, slope, 1), 0)
         step = (beta.to(size) * size * along).to(scores.dtype)
         strength = torch.where(some, beta.to(size) * size / torch.where(some, slope, 1), 1)
         mask = mask.expand(perturbed.shape)
@@ -134,7 +136,7 @@ class AdaptiveIMLE(AbstractSurrogate):
             above = z.unsqueeze(0)
         else:
             above = torch.cat((z.unsqueeze(0), structure.argmax(perturbed[1:], mask[1:])))
-        mean = exact((above - below).mean(0))
+        mean = to_float64((above - below).mean(0))
         gradient = (mean / (2 * strength if self.two_sided else strength)).to(scores.dtype)
         return Pullback(gradient, lambda: (None, below.mean(0), None))
 
@@ -153,7 +155,7 @@ class _BoundAdaptiveIMLE(AbstractSurrogate):
         return self.rule.clip(structure, grad, mask)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
-        if not learns(scores):
+        if not needs_gradient(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)
 

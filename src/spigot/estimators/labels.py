@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spigot._runtime.checks import check_parts
-from spigot._runtime.precision import exact, in_single
+from spigot._runtime.precision import to_float64, upcast_half
 from spigot.estimators.requirements import STEP_SIZE, check_polytope, require_marginals, require_number, settle_numbers
 from spigot.estimators.spigot import spigot_gradient
 from spigot.estimators.surrogate import AbstractSurrogate
@@ -91,7 +91,11 @@ class SpigotCE(AbstractSurrogate):
         if saved:
             (p,) = saved
         else:
-            p = exact(z) if self.start == "vertex" else _starting_point("SpigotCE", structure, scores, mask, self.start)
+            p = (
+                to_float64(z)
+                if self.start == "vertex"
+                else _starting_point("SpigotCE", structure, scores, mask, self.start)
+            )
         polytope = self.polytope or structure.relaxation
         gradient = spigot_gradient(polytope, p, grad.to(p), self.eta, mask)
 
@@ -157,11 +161,13 @@ class SpigotEG(AbstractSurrogate):
         self, structure: AbstractStructure, scores: Parts, z: Parts, saved: Saved, grad: Parts, mask: Mask
     ) -> Pullback:
         mu = saved[0] if saved else _starting_point("SpigotEG", structure, scores, mask, "marginals")
-        moved = _starting_point("SpigotEG", structure, exact(scores) - self.eta * exact(grad), mask, "marginals")
+        moved = _starting_point(
+            "SpigotEG", structure, to_float64(scores) - self.eta * to_float64(grad), mask, "marginals"
+        )
         return Pullback((mu - moved).to(z), lambda: (None, moved.to(z), None))
 
 
-@in_single
+@upcast_half
 def pulled_back_label(
     loss: Callable[[Parts], Tensor],
     structure: AbstractStructure,
@@ -228,13 +234,13 @@ def pulled_back_label(
             f"start is {start!r} and polytope {polytope}; exponentiated steps go from marginals to marginals and "
             "project nothing, so leave both out."
         )
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.everything(scores)
+    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
     onto = polytope or structure.relaxation
-    current = exact(scores.detach())
+    current = to_float64(scores.detach())
     with torch.no_grad():
         p = _starting_point("pulled_back_label", structure, current, mask, start)
         for _ in range(steps):
-            step = eta * exact(_gradient(loss, p.to(scores.dtype), mask))
+            step = eta * to_float64(_gradient(loss, p.to(scores.dtype), mask))
             if method == "projected":
                 p = onto.project(p - step, mask)
             else:
@@ -258,7 +264,7 @@ def _gradient(loss: Callable[[Parts], Tensor], p: Parts, mask: Mask) -> Parts:
 
 def _starting_point(who: str, structure: AbstractStructure, scores: Parts, mask: Mask, start: Start) -> Parts:
     """The point of the hull where a step begins, in float64."""
-    scores = exact(scores)
+    scores = to_float64(scores)
     if start == "vertex":
         return structure.argmax(scores, mask)
     if start == "sparsemap":

@@ -6,7 +6,7 @@ from typing import Literal, final
 import torch
 
 from spigot._algorithms.simplex import lpgd_points
-from spigot._runtime.precision import exact
+from spigot._runtime.precision import to_float64
 from spigot.estimators.requirements import STEP_SIZE, check_polytope, settle_numbers
 from spigot.estimators.spigot import fused_gradient, project_near
 from spigot.estimators.surrogate import AbstractSurrogate
@@ -99,16 +99,17 @@ class LPGD(AbstractSurrogate):
         if not isinstance(self.rho, str) or scores.numel() == 0:
             batch = (*scores.shape[: scores.ndim - ndim], *[1] * ndim)
             scale = 0.0 if isinstance(self.rho, str) else 1 / self.rho
-            return exact(scores.new_full(batch, 1.0)) * scale
+            return to_float64(scores.new_full(batch, 1.0)) * scale
         axes = tuple(range(-ndim, 0))
         finite = mask & scores.isfinite()
         seen, along = (
-            exact(_tangent_component(structure, torch.where(finite, values, 0), finite)) for values in (scores, grad)
+            to_float64(_tangent_component(structure, torch.where(finite, values, 0), finite))
+            for values in (scores, grad)
         )
         count = finite.sum(axes, keepdim=True).clamp(min=1)
         spread = (seen.square().sum(axes, keepdim=True) / count).sqrt()
         # Scores that are all alike have no margins: 1 / rho is 0 then, as for SPIGOT.
-        largest = exact(torch.where(finite, scores, 0).abs().amax(axes, keepdim=True))
+        largest = to_float64(torch.where(finite, scores, 0).abs().amax(axes, keepdim=True))
         some = spread > 16 * torch.finfo(scores.dtype).eps * largest
         furthest = self.eta * along.abs().amax(axes, keepdim=True)
         return torch.where(some, furthest / torch.where(some, spread, 1), 0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from spigot.estimators.noise import gaussian, gumbel
 from spigot.estimators.requirements import NOISE, STRENGTH, check_sampling, settle_numbers
-from spigot.estimators.surrogate import AbstractSurrogate, learns
+from spigot.estimators.surrogate import AbstractSurrogate, needs_gradient
 from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
 from spigot.types import Mask, Parts, Saved
 
@@ -109,7 +109,7 @@ class IMLE(AbstractSurrogate):
         check_sampling(self.samples, self.seed)
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
-        if not learns(scores):
+        if not needs_gradient(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from spigot._runtime.checks import check_parts
-from spigot._runtime.precision import in_single
+from spigot._runtime.precision import upcast_half
 from spigot.estimators.noise import gumbel, seeds
 from spigot.estimators.requirements import (
     TEMPERATURE,
@@ -18,7 +18,7 @@ from spigot.estimators.requirements import (
     require_samples,
     settle_numbers,
 )
-from spigot.estimators.surrogate import AbstractSurrogate, Clipping, existing, explanation, learns
+from spigot.estimators.surrogate import AbstractSurrogate, Clipping, explanation, needs_gradient, resolve_mask
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
@@ -87,7 +87,7 @@ class MarginalStraightThrough(Clipping, AbstractEstimator):
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         marginal = require_marginals("MarginalStraightThrough", structure, "Spigot or LPGD")
-        if not learns(scores):
+        if not needs_gradient(scores):
             return structure.argmax(scores, mask)
         mu = marginal.marginals(scores / self.backward_temperature, mask)
         z = self._decided(structure, scores.detach(), mask)
@@ -96,7 +96,7 @@ class MarginalStraightThrough(Clipping, AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = existing(structure, scores, grad, mask)
+        mask = resolve_mask(structure, scores, grad, mask)
         grad = self.clip(structure, grad, mask)
         marginal = require_marginals("MarginalStraightThrough", structure, "Spigot or LPGD")
         with torch.enable_grad():
@@ -181,7 +181,7 @@ class ReinMax(AbstractSurrogate):
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         self.check(structure)
-        if not learns(scores):
+        if not needs_gradient(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)
 
@@ -248,7 +248,7 @@ class ScoreFunction(AbstractSurrogate):
 
     def __call__(self, structure: AbstractStructure, scores: Parts, mask: Mask) -> Parts:
         self.check(structure)
-        if not learns(scores):
+        if not needs_gradient(scores):
             return structure.argmax(scores, mask)
         return super().__call__(structure, scores, mask)
 
@@ -264,7 +264,7 @@ class ScoreFunction(AbstractSurrogate):
         return Pullback(_leave_one_out((drawn * grad).sum(axes), drawn, structure.event_ndim))
 
 
-@in_single
+@upcast_half
 def score_function(
     loss: Callable[[Parts], Tensor],
     structure: AbstractSamplingStructure,
@@ -311,7 +311,7 @@ def score_function(
     check_sampling(samples, seed, least=2)
     sampler = require_samples("score_function", structure, "spigot.argmax with IMLE")
     ndim = structure.event_ndim
-    mask = check_parts(scores, mask, ndim) & structure.everything(scores)
+    mask = check_parts(scores, mask, ndim) & structure.full_mask(scores)
     drawn = _draw(sampler, scores.detach(), mask, seed, samples)
     losses = loss(drawn)
     expected = (samples, *scores.shape[: scores.ndim - ndim])

@@ -7,7 +7,7 @@ import torch
 
 from spigot._algorithms.active_set import project_face
 from spigot.estimators.requirements import require_marginals
-from spigot.estimators.surrogate import AbstractSurrogate, existing, explanation
+from spigot.estimators.surrogate import AbstractSurrogate, explanation, resolve_mask
 from spigot.interface import (
     ESTIMATORS,
     AbstractEstimator,
@@ -48,7 +48,7 @@ class StructuredAttention(AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = existing(structure, scores, grad, mask)
+        mask = resolve_mask(structure, scores, grad, mask)
         grad = grad.masked_fill(~mask, 0)
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import final
 
 from spigot._algorithms.simplex import pull_arc_labels, pull_chain_blocks, pull_heads, pull_simplex
-from spigot._runtime.precision import exact
+from spigot._runtime.precision import to_float64
 from spigot.estimators.requirements import STEP_SIZE, check_polytope, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
@@ -84,7 +84,7 @@ def spigot_gradient(polytope: AbstractPolytope, z: Parts, grad: Parts, eta: floa
     fused = fused_gradient(polytope, z, grad, eta, mask)
     if fused is not None:
         return fused
-    point = exact(z)
+    point = to_float64(z)
     return (point - project_near(polytope, point - eta * grad.to(point), point, mask)).to(z.dtype)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from spigot._runtime.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
-from spigot._runtime.precision import exact
+from spigot._runtime.precision import to_float64
 from spigot._runtime.reduce import centre
 from spigot.estimators.requirements import settle_numbers
 from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure, Explanation, Pullback
@@ -71,7 +71,7 @@ class Clipping:
         if self.max_norm is None:
             return grad
         axes = _block_axes(structure.relaxation, whole) if self.clip_per == "block" else whole
-        wide = exact(grad)  # whose norm may overflow otherwise
+        wide = to_float64(grad)  # whose norm may overflow otherwise
         norm = torch.linalg.vector_norm(wide, dim=axes, keepdim=True) if axes else wide.abs()
         return grad.mul_((self.max_norm / norm.clamp(min=self.max_norm)).to(grad.dtype))
 
@@ -136,7 +136,7 @@ class AbstractSurrogate(Clipping, AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = existing(structure, scores, grad, mask)
+        mask = resolve_mask(structure, scores, grad, mask)
         with torch.no_grad():
             z, saved = self.forward(structure, scores, mask)
             record = _pulled(self, structure, scores, z, saved, grad, mask)
@@ -183,7 +183,7 @@ def check_gradient(grad: Tensor, scores: Tensor) -> None:
         raise ValueError(f"grad has shape {tuple(grad.shape)} and scores {tuple(scores.shape)}; they must be equal.")
 
 
-def learns(scores: Parts) -> bool:
+def needs_gradient(scores: Parts) -> bool:
     """Whether a gradient will be asked for: estimators that explore do so only then."""
     if not torch.is_grad_enabled():
         return False
@@ -194,12 +194,12 @@ def learns(scores: Parts) -> bool:
     return scores.requires_grad
 
 
-def existing(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
+def resolve_mask(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
     """The parts that exist, spelt out, after a look at the shapes."""
     require_kind(structure, AbstractStructure, "structure", "ProjectiveTrees()")
     mask = check_parts(scores, mask, structure.event_ndim)
     check_gradient(grad, scores)
-    return mask & structure.everything(scores)
+    return mask & structure.full_mask(scores)
 
 
 class _Surrogate(torch.autograd.Function):

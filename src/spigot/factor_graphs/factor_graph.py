@@ -167,7 +167,7 @@ class AbstractFactorGraph(AbstractStructure):
             raise ValueError(f"a length is {int(lengths.max())}; the factor graph has {parts} parts.")
         return torch.arange(parts, device=lengths.device) < lengths.unsqueeze(-1)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
     @property

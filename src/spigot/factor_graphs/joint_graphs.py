@@ -18,7 +18,7 @@ from spigot.factor_graphs.factor_graph import FactorSolution
 from spigot.factor_graphs.joint_search import JointLayout, JointNetwork, best_joint_graphs
 from spigot.factor_graphs.local_polytope import LocalPolytope
 from spigot.interface import AbstractPolytope, AbstractStructure
-from spigot.interface.records import Sketch
+from spigot.interface.records import Preview
 from spigot.structures.describe import padded_size
 from spigot.structures.graphs import SemanticGraphs
 from spigot.types import Flags, Mask, Parts
@@ -240,11 +240,11 @@ class JointGraphs(AbstractStructure):
                 messages.append(f"part {part} across kinds of {i}->{j} must be on exactly if all that it joins is")
         return found
 
-    def sketch(self, z: Parts) -> Sketch:
+    def preview(self, z: Parts) -> Preview:
         kinds, _ = self.unpack(z)
-        some = (task.sketch(part).arcs for task, part in zip(self.tasks, kinds, strict=True))
+        some = (task.preview(part).arcs for task, part in zip(self.tasks, kinds, strict=True))
         arcs = tuple((i, j, f"{kind}: {role}") for kind, found in enumerate(some) for i, j, role in found)
-        return Sketch(z.shape[-2] - 1, arcs)
+        return Preview(z.shape[-2] - 1, arcs)
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         n = padded_size(lengths, size)
@@ -253,7 +253,7 @@ class JointGraphs(AbstractStructure):
         across = torch.ones(shape, dtype=torch.bool, device=lengths.device)
         return self.layout.existing(torch.cat((*own, across), -1))
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         self._check_shape(parts, "scores")
         return self.layout.existing(torch.ones_like(parts, dtype=torch.bool))
 

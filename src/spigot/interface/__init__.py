@@ -13,7 +13,7 @@ from spigot._runtime.checks import NoStructureError
 from spigot._runtime.registry import Registry
 from spigot.interface.estimators import ESTIMATORS, AbstractEstimator
 from spigot.interface.polytopes import AbstractPolytope
-from spigot.interface.records import Explanation, Pullback, Sketch
+from spigot.interface.records import Explanation, Preview, Pullback
 from spigot.interface.structures import (
     AbstractMarginalStructure,
     AbstractRankedStructure,
@@ -31,7 +31,7 @@ __all__ = [
     "AbstractStructure",
     "Explanation",
     "NoStructureError",
+    "Preview",
     "Pullback",
     "Registry",
-    "Sketch",
 ]

@@ -8,11 +8,11 @@ from torch import Tensor
 
 from spigot.types import Mask, Parts, Values
 
-__all__ = ["Explanation", "HullResult", "PackedSupport", "Pullback", "Sketch"]
+__all__ = ["Explanation", "HullResult", "PackedSupport", "Preview", "Pullback"]
 
 
 @dataclass(frozen=True)
-class Sketch:
+class Preview:
     """What is to be seen of one member of a structure, for whoever draws it.
 
     Attributes:

@@ -12,9 +12,9 @@ from torch import Generator, Tensor
 
 from spigot._runtime.checks import MissingVerbError, check_parts
 from spigot._runtime.html import structure_html
-from spigot._runtime.precision import Bordered, exact
+from spigot._runtime.precision import Bordered, to_float64
 from spigot.interface.polytopes import AbstractPolytope
-from spigot.interface.records import HullResult, Sketch
+from spigot.interface.records import HullResult, Preview
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 _SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})
@@ -59,7 +59,7 @@ class AbstractStructure(Bordered, abc.ABC):
         """
 
     @abc.abstractmethod
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         """All parts that can exist in a tensor of this shape: what an omitted mask means."""
 
     @property
@@ -77,32 +77,32 @@ class AbstractStructure(Bordered, abc.ABC):
         """Say in a sentence that a structure lacks a verb which others have."""
         if name in _SOME_HAVE:
             raise MissingVerbError(
-                f"{self} has no {name}: {self._lacking()}. Use an estimator or a loss that needs the argmax only, such "
-                "as Spigot or structured_hinge, or a structure that has it."
+                f"{self} has no {name}: {self._why_intractable()}. Use an estimator or a loss that needs the argmax "
+                "only, such as Spigot or structured_hinge, or a structure that has it."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _lacking(self) -> str:
+    def _why_intractable(self) -> str:
         """Why verbs that other structures have are missing here."""
         return "nothing but its argmax is tractable"
 
-    def condition(self) -> str:
+    def latex_constraints(self) -> str:
         """What its settings ask of members beyond the formula of its docstring, in LaTeX; for whoever shows it."""
         return ""
 
     def _repr_html_(self) -> str:
         return structure_html(self)
 
-    def sketch(self, z: Parts) -> Sketch:
+    def preview(self, z: Parts) -> Preview:
         """What is to be seen of one member: its parts as they are, unless a structure knows better.
 
         Args:
             z: The member, without batch axes.
         """
         if z.ndim <= 2:
-            return Sketch(tables=(("", z.reshape(-1, z.shape[-1]).tolist()),))
+            return Preview(tables=(("", z.reshape(-1, z.shape[-1]).tolist()),))
         slices = z.reshape(-1, *z.shape[-2:]).tolist()
-        return Sketch(tables=tuple((f"{k}", table) for k, table in enumerate(slices)))
+        return Preview(tables=tuple((f"{k}", table) for k, table in enumerate(slices)))
 
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
         """A projection onto the convex hull that knows this structure, for `ConvexHull`.
@@ -170,7 +170,7 @@ class AbstractMarginalStructure(AbstractStructure):
     def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
         mask = check_parts(scores, mask, self.event_ndim)
-        wide = exact(scores)
+        wide = to_float64(scores)
         finite = torch.where(wide.isfinite(), wide, 0)  # -inf has no mass; NaN inside the mask is refused below
         axes = tuple(range(-self.event_ndim, 0))
         value = self.log_partition(wide, mask) - (self.marginals(wide, mask) * finite).sum(axes)
@@ -190,7 +190,7 @@ class AbstractMarginalStructure(AbstractStructure):
             )
         mask = check_parts(scores, mask, self.event_ndim)
         check_parts(others, mask, self.event_ndim, "others")
-        s, t = exact(scores), exact(others)
+        s, t = to_float64(scores), to_float64(others)
         mu = self.marginals(s, mask)
         axes = tuple(range(-self.event_ndim, 0))
         apart = torch.where(mu > 0, mu * torch.where(mu > 0, s - t, 0), 0).sum(axes)
@@ -205,7 +205,7 @@ class AbstractMarginalStructure(AbstractStructure):
                 "structure.mask(lengths)."
             )
         zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
-        return self.log_partition(exact(zeros), mask)
+        return self.log_partition(to_float64(zeros), mask)
 
 
 class AbstractSamplingStructure(AbstractMarginalStructure):

@@ -124,7 +124,7 @@ class ConvexHull(AbstractPolytope):
 
     def _solve(self, point: Parts, mask: Mask | None, start: Parts | None, *, support: bool) -> HullSolution:
         ndim = self.structure.event_ndim
-        mask = check_parts(point, mask, ndim, "point") & self.structure.everything(point)
+        mask = check_parts(point, mask, ndim, "point") & self.structure.full_mask(point)
         if start is not None and start.shape != point.shape:
             raise ValueError(
                 f"start has shape {tuple(start.shape)} and point {tuple(point.shape)}; they must be equal."
@@ -136,7 +136,7 @@ class ConvexHull(AbstractPolytope):
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         """Whether each instance is within `atol` of its own projection, part by part."""
         ndim = self.structure.event_ndim
-        mask = check_parts(point, mask, ndim, "point") & self.structure.everything(point)
+        mask = check_parts(point, mask, ndim, "point") & self.structure.full_mask(point)
         inside = (point - self.project(point, mask)).abs().masked_fill(~mask, 0) <= atol
         clean = (point == 0) | mask
         return (inside & clean).flatten(point.ndim - ndim).all(-1)

@@ -90,7 +90,7 @@ class Alignments(AbstractRankedStructure, AbstractSamplingStructure):
         """
         return grid_mask(lengths, size, columns)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
     @property

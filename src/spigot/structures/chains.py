@@ -22,7 +22,7 @@ from spigot._algorithms.viterbi import (
 from spigot._runtime import native
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import HullResult, Sketch
+from spigot.interface.records import HullResult, Preview
 from spigot.polytopes.chains import ChainSimplex
 from spigot.structures.describe import check_lengths
 from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
@@ -110,8 +110,8 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         each = zip(fine, flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [[] if good else _violations(values, exists) for good, values, exists in each]
 
-    def sketch(self, z: Parts) -> Sketch:
-        return Sketch(tables=(("states from left to right", self.unpack(z)[0].mT.tolist()),))
+    def preview(self, z: Parts) -> Preview:
+        return Preview(tables=(("states from left to right", self.unpack(z)[0].mT.tolist()),))
 
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
         return project_chain_hull(point, mask, start) if native.available and point.numel() else None
@@ -133,7 +133,7 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         inside = (places < lengths.unsqueeze(-1))[..., None, None]
         return inside & self._possible(size, lengths.device)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         self._check_shape(parts, "scores")
         return self._possible(parts.shape[-3], parts.device).expand_as(parts)
 

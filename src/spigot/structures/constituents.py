@@ -10,7 +10,7 @@ from spigot._algorithms.kernel_calls import flatten
 from spigot._algorithms.spans import BINARY_TREES, span_parts
 from spigot._runtime.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import Sketch
+from spigot.interface.records import Preview
 from spigot.polytopes.spans import SpanSimplex
 from spigot.structures.describe import check_lengths
 from spigot.types import Mask, Members, MemberValues, Parts, Values
@@ -83,9 +83,9 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
         pairs = zip(flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [_violations(values, exists) for values, exists in pairs]
 
-    def sketch(self, z: Parts) -> Sketch:
+    def preview(self, z: Parts) -> Preview:
         found = z.nonzero().tolist()
-        return Sketch(z.shape[-2], spans=tuple((i, j, f"{k}" if self.labels > 1 else "") for i, j, k in found))
+        return Preview(z.shape[-2], spans=tuple((i, j, f"{k}" if self.labels > 1 else "") for i, j, k in found))
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """The parts of sentences of these lengths, in words."""
@@ -99,7 +99,7 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
         pairs = (inside.unsqueeze(-1) & inside.unsqueeze(-2)).unsqueeze(-1)
         return span_parts(pairs.expand(*pairs.shape[:-1], self.labels))
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         check_spans(parts, None, "scores", self.labels)
         one = torch.ones(parts.shape[-3:], dtype=torch.bool, device=parts.device)  # the same for every instance
         return span_parts(one).expand_as(parts)

@@ -21,7 +21,7 @@ from spigot._algorithms.semantic_graphs import (
 from spigot._runtime.checks import check_parts, check_rank
 from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
-from spigot.interface.records import Sketch
+from spigot.interface.records import Preview
 from spigot.polytopes.blocks import ArcLabel
 from spigot.structures.describe import padded_size
 from spigot.types import Mask, Members, MemberValues, Parts, Values
@@ -90,10 +90,10 @@ class SemanticGraphs(AbstractStructure):
         pairs = zip(flatten(z.detach(), 3), flatten(mask, 3), strict=True)
         return [self._violations(values, exists) for values, exists in pairs]
 
-    def sketch(self, z: Parts) -> Sketch:
+    def preview(self, z: Parts) -> Preview:
         _, _, labelled = self.unpack(z)
         found = labelled.nonzero().tolist()
-        return Sketch(z.shape[-2] - 1, tuple((i, j, f"role {role}") for i, j, role in found))
+        return Preview(z.shape[-2] - 1, tuple((i, j, f"role {role}") for i, j, role in found))
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         n = padded_size(lengths, size)
@@ -101,7 +101,7 @@ class SemanticGraphs(AbstractStructure):
         pairs = (inside.unsqueeze(-1) & inside.unsqueeze(-2)).unsqueeze(-1)
         return graph_parts(pairs.expand(*pairs.shape[:-1], 1 + self.labels))
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         self._check_shape(parts, "scores")
         one = torch.ones(parts.shape[-3:], dtype=torch.bool, device=parts.device)  # the same for every instance
         return graph_parts(one).expand_as(parts)
@@ -138,7 +138,7 @@ class SemanticGraphs(AbstractStructure):
         diagonal = torch.eye(parts.shape[-2], dtype=torch.bool, device=parts.device)
         return parts[..., 0].diagonal(dim1=-2, dim2=-1), parts[..., 0].masked_fill(diagonal, 0), parts[..., 1:]
 
-    def _lacking(self) -> str:
+    def _why_intractable(self) -> str:
         return "sums over graphs are intractable with deterministic roles"
 
     def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:

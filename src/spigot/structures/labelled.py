@@ -10,9 +10,9 @@ from torch import Tensor
 from spigot._algorithms.arc_mask import labelled_arcs
 from spigot._algorithms.labelled_trees import k_best_labelled, label_sums, labelled_argmax, sample_labelled
 from spigot._runtime.checks import check_labelled_arcs, check_rank
-from spigot._runtime.precision import in_single
+from spigot._runtime.precision import upcast_half
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import Sketch
+from spigot.interface.records import Preview
 from spigot.polytopes.blocks import LabelledHeadSimplex
 from spigot.structures.describe import labelled_violations
 from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
@@ -93,7 +93,7 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         arcs = self.trees.mask(lengths, size)
         return arcs.unsqueeze(-1).expand(*arcs.shape, self.labels).contiguous()
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return labelled_arcs(self._check(parts, None))
 
     @property
@@ -101,10 +101,10 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         r"""Eq. 5 with labels: the heads of each word with their labels are one simplex."""
         return LabelledHeadSimplex()
 
-    def sketch(self, z: Parts) -> Sketch:
-        return Sketch(z.shape[-2] - 1, tuple((h, m, f"label {label}") for h, m, label in z.nonzero().tolist()))
+    def preview(self, z: Parts) -> Preview:
+        return Preview(z.shape[-2] - 1, tuple((h, m, f"label {label}") for h, m, label in z.nonzero().tolist()))
 
-    @in_single
+    @upcast_half
     def arc_scores(
         self, scores: Parts, mask: Mask | None = None
     ) -> tuple[Float[Tensor, "*batch n n"], Bool[Tensor, "*batch n n"]]:

@@ -83,7 +83,7 @@ class AbstractProgram(AbstractStructure):
             raise ValueError(f"a length is {int(lengths.max())}; the program has {parts} parts.")
         return torch.arange(parts, device=lengths.device) < lengths.unsqueeze(-1)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
     @property

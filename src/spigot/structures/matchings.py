@@ -52,7 +52,7 @@ class Matchings(AbstractRankedStructure):
 
     event_ndim: ClassVar[int] = 2
 
-    def condition(self) -> str:
+    def latex_constraints(self) -> str:
         return r"\sum_{ij} z_{ij} = \min(n, m)" if self.complete else ""
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
@@ -89,7 +89,7 @@ class Matchings(AbstractRankedStructure):
         """
         return grid_mask(lengths, size, columns)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
     @property
@@ -97,7 +97,7 @@ class Matchings(AbstractRankedStructure):
         """The Birkhoff polytope, which is the convex hull."""
         return Birkhoff(self.complete)
 
-    def _lacking(self) -> str:
+    def _why_intractable(self) -> str:
         return "sums over matchings are permanents, which are intractable"
 
     def _violations(self, z: Tensor, exists: Tensor) -> list[str]:

@@ -105,7 +105,7 @@ class Oracle(AbstractStructure):
             mask = mask.unsqueeze(-1) & inside.reshape(*lengths.shape, *[1] * (mask.ndim - lengths.ndim), size)
         return mask
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
     @property

@@ -107,7 +107,7 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
         """True for the first `lengths` entries; here lengths count entries."""
         return entry_mask(lengths, size)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:

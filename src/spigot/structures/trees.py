@@ -18,7 +18,7 @@ from spigot._algorithms.dependency_trees import (
 from spigot._runtime import native
 from spigot._runtime.checks import check_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import HullResult, Sketch
+from spigot.interface.records import HullResult, Preview
 from spigot.polytopes.blocks import HeadSimplex
 from spigot.structures.describe import arc_mask, tree_violations
 from spigot.types import Mask, Members, MemberValues, Parts, Values
@@ -64,14 +64,14 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         return arc_mask(lengths, size)
 
-    def everything(self, parts: Parts) -> Mask:
+    def full_mask(self, parts: Parts) -> Mask:
         return tree_arcs(check_arcs(parts, None))
 
-    def condition(self) -> str:
+    def latex_constraints(self) -> str:
         return r"\sum_m z_{0m} = 1" if self.single_root else ""
 
-    def sketch(self, z: Parts) -> Sketch:
-        return Sketch(z.shape[-1] - 1, tuple((h, m, "") for h, m in z.nonzero().tolist()))
+    def preview(self, z: Parts) -> Preview:
+        return Preview(z.shape[-1] - 1, tuple((h, m, "") for h, m in z.nonzero().tolist()))
 
     def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
         return project_tree_hull(point, mask, start, self.kind) if native.available and point.numel() else None

@@ -22,7 +22,7 @@ def gradient(layer: Argmax, scores: Tensor, g: Tensor) -> Tensor:
 def test_it_is_imle_with_a_step_of_its_own_for_each_instance() -> None:
     trees = ProjectiveTrees()
     scores, g = draw(trees, 5)
-    mask = trees.everything(scores)
+    mask = trees.full_mask(scores)
     g = g.masked_fill(~mask, 0)
     rule = AdaptiveIMLE(start=0.7, temperature=0.5, samples=3, seed=4)
     found = gradient(Argmax(trees, rule), scores, g)

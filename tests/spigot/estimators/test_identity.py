@@ -148,7 +148,7 @@ def test_a_box_has_nothing_to_take_out() -> None:
         def mask(self, lengths: Tensor, size: int | None = None) -> Tensor:
             raise NotImplementedError
 
-        def everything(self, parts: Tensor) -> Tensor:
+        def full_mask(self, parts: Tensor) -> Tensor:
             return torch.ones_like(parts, dtype=torch.bool)
 
     g = torch.randn(3, 4)

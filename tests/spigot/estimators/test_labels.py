@@ -37,7 +37,7 @@ def test_from_the_vertex_it_is_spigot(structure: AbstractStructure) -> None:
 @pytest.mark.parametrize("start", ["marginals", "sparsemap"])
 def test_one_step_by_hand(structure: Any, start: Any) -> None:
     scores, g = draw(structure, 4)
-    mask = structure.everything(scores)
+    mask = structure.full_mask(scores)
     soft = StructuredAttention() if start == "marginals" else SparseMAP()
     p = spigot.argmax(scores, structure, soft)
     expected = p - structure.relaxation.project(p - 0.3 * g.masked_fill(~mask, 0), mask)
@@ -93,7 +93,7 @@ def test_without_marginals_it_says_what_to_do(rule: SpigotCE | SpigotEG) -> None
 @pytest.mark.parametrize("structure", [OneOf(), ProjectiveTrees(), NonProjectiveTrees()], ids=str)
 def test_one_step_towards_the_label_is_the_estimator(structure: Any) -> None:
     scores, target = draw(structure, 5)
-    target = target.masked_fill(~structure.everything(target), 0)
+    target = target.masked_fill(~structure.full_mask(target), 0)
 
     def loss(p):
         return (p - target).square().flatten(-structure.event_ndim).sum(-1)

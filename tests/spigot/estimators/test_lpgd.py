@@ -32,7 +32,7 @@ from tests.spigot.masks import best_two
 @pytest.mark.parametrize("two_sided", [False, True])
 def test_by_hand(structure: AbstractStructure, two_sided: bool) -> None:
     scores, g = draw(structure, 6)
-    mask = structure.everything(scores)
+    mask = structure.full_mask(scores)
     inside = g.masked_fill(~mask, 0)
     centre = structure.argmax(scores) + scores / 3
     polytope = structure.relaxation
@@ -100,8 +100,8 @@ def test_a_small_step_is_the_jacobian_of_the_regularised_argmax() -> None:
     rho, eta = 2.0, 1e-6
     z = trees.argmax(scores)
     at = scores.clone().requires_grad_()
-    point = trees.relaxation.project(z + at / rho, trees.everything(scores))
-    (jacobian,) = torch.autograd.grad(rho * point, at, g.masked_fill(~trees.everything(g), 0))
+    point = trees.relaxation.project(z + at / rho, trees.full_mask(scores))
+    (jacobian,) = torch.autograd.grad(rho * point, at, g.masked_fill(~trees.full_mask(g), 0))
     assert jacobian.abs().max() > 0.1
     torch.testing.assert_close(backward(scores, trees, LPGD(eta, rho), g) / eta, jacobian, rtol=0, atol=1e-6)
 
@@ -151,7 +151,7 @@ def test_infinite_scores_make_no_nan(structure: AbstractStructure, values: list[
 def test_infinite_scores_are_missing_parts(structure: AbstractStructure, rule: LPGD) -> None:
     """As if the mask had left them out; and a part of +inf is as one that leads by far."""
     scores, g = draw(structure, 8)
-    mask = structure.everything(scores)
+    mask = structure.full_mask(scores)
     z = structure.argmax(scores)
     out = (torch.rand(scores.shape, generator=torch.Generator().manual_seed(3)) < 0.3) & (z == 0) & mask
     if isinstance(structure, SemanticGraphs):
@@ -234,7 +234,7 @@ def test_compiled_and_mapped_it_is_the_same(structure: AbstractStructure, rule: 
     scores, g = draw(structure, 4)
 
     def loss(s: Tensor, g: Tensor) -> Tensor:
-        return (spigot.argmax(s, structure, rule) * g.masked_fill(~structure.everything(g), 0)).sum()
+        return (spigot.argmax(s, structure, rule) * g.masked_fill(~structure.full_mask(g), 0)).sum()
 
     expected = backward(scores, structure, rule, g)
     mapped = torch.vmap(torch.func.grad(loss))(scores, g)

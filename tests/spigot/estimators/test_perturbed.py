@@ -176,7 +176,7 @@ def test_perturbed_follows_the_slope_of_its_mean_for_trees() -> None:
     scores, g = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     along = g / g.norm()
     _, mine = backward(scores, trees, Perturbed(samples=60_000), g)
-    mask = trees.everything(scores)
+    mask = trees.full_mask(scores)
     noise = gaussian(scores, mask, 2, seed=99, samples=60_000)  # the same for both ends: only the scores differ
     above, below = (trees.argmax(scores + side * 0.2 * along + noise).mean(0) for side in (1, -1))
     slope = ((above - below) * g).sum() / 0.4

@@ -102,7 +102,7 @@ def test_zero_gradient_for_the_words_that_are_right_only() -> None:
     trees = ProjectiveTrees()
     scores, g = draw(trees, 20)
     z = trees.argmax(scores)
-    possible = trees.everything(g)
+    possible = trees.full_mask(g)
     best = g.masked_fill(~possible, torch.inf).argmin(-2)
     right = z.argmax(-2) == best
     out = backward(scores, trees, Spigot(), g)
@@ -117,7 +117,7 @@ def test_eta_to_infinity_is_a_perceptron_update_towards_the_best_head() -> None:
     scores, g = draw(trees, 20)
     z = trees.argmax(scores)
     best = torch.zeros_like(z)
-    possible = trees.everything(g)
+    possible = trees.full_mask(g)
     best.scatter_(-2, g.masked_fill(~possible, torch.inf).argmin(-2, keepdim=True), 1.0)
     best[..., 0] = 0
     torch.testing.assert_close(backward(scores, trees, Spigot(eta=1e9), g), z - best, rtol=0, atol=1e-9)
@@ -147,7 +147,7 @@ def test_a_step_that_stays_inside_is_eta_times_the_gradient() -> None:
 @every_structure
 def test_equation_4_by_hand(structure: AbstractStructure) -> None:
     scores, g = draw(structure, 4)
-    mask = structure.everything(scores)
+    mask = structure.full_mask(scores)
     for eta in (0.25, 1.0, 5 / 32):
         z = structure.argmax(scores)
         expected = z - structure.relaxation.project(z - eta * g.masked_fill(~mask, 0), mask)
@@ -188,7 +188,7 @@ def test_summed_losses_keep_instances_apart() -> None:
 @pytest.mark.parametrize("rule", [Spigot(max_norm=0.5), StraightThrough(max_norm=0.5)], ids=str)
 def test_max_norm_clips_each_instance(structure: AbstractStructure, rule: Spigot | StraightThrough) -> None:
     scores, g = draw(structure, 5)
-    mask = structure.everything(scores)
+    mask = structure.full_mask(scores)
     g = g.masked_fill(~mask, 0)
     g[0] *= 0.3 / torch.linalg.vector_norm(g[0])  # short enough already
     g[1] = 0
@@ -203,7 +203,7 @@ def test_the_release_is_a_clip_and_no_step_size() -> None:
     """The published program: p = z - g min(1, T / ||g||)."""
     trees = ProjectiveTrees()
     scores, g = draw(trees, 3)
-    g = g.masked_fill(~trees.everything(g), 0)
+    g = g.masked_fill(~trees.full_mask(g), 0)
     for threshold in (1.0, 5 / 32):
         rule = Spigot(eta=1.0, max_norm=threshold)
         z = trees.argmax(scores)

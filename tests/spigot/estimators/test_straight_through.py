@@ -41,7 +41,7 @@ def test_straight_through_is_the_identity() -> None:
     g = torch.randn(3, 6, 6, dtype=torch.float64)
     spigot.argmax(scores, trees, StraightThrough()).backward(g)
     assert scores.grad is not None
-    assert torch.equal(scores.grad, g.masked_fill(~trees.everything(g), 0))
+    assert torch.equal(scores.grad, g.masked_fill(~trees.full_mask(g), 0))
 
 
 def test_pipeline_sends_nothing_back() -> None:
@@ -146,7 +146,7 @@ def test_every_estimator_that_projects_or_invents_clips_the_same_way(name: str) 
         return
     rule = kind(max_norm=np.float32(0.25), clip_per="block", centred="block")  # pyright: ignore[reportCallIssue]
     trees, grad = ProjectiveTrees(), torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(2))
-    mask = trees.everything(grad)
+    mask = trees.full_mask(grad)
     clipped = rule.clip(trees, grad, mask)  # pyright: ignore[reportAttributeAccessIssue]
     assert torch.linalg.vector_norm(clipped, dim=-2).max() <= 0.25 + 1e-6
     torch.testing.assert_close(clipped.sum(-2), torch.zeros(3, 5))

@@ -225,7 +225,7 @@ def test_semantic_graphs_as_a_factor_graph(record_property) -> None:
         layout = spigot.JointGraphs((graphs,)).layout
         scores = torch.randn(700, 4, 4, 1 + labels, dtype=torch.float64)
         scores[..., 0] -= 0.8 * torch.eye(4)
-        exists = layout.existing(graphs.everything(scores) & (torch.rand(scores.shape) < 0.9))
+        exists = layout.existing(graphs.full_mask(scores) & (torch.rand(scores.shape) < 0.9))
         joint = JointNetwork.of(layout, exists.numpy())
         values = joint.variables(scores.numpy().reshape(len(scores), -1))
         where = (joint.network, np.arange(len(scores)), values, joint.exists, joint.exists)

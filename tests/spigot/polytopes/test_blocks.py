@@ -236,7 +236,7 @@ def test_the_pull_on_graphs_is_the_step_the_projection_and_the_difference(
         monkeypatch.setattr("spigot._runtime.native.serves", lambda *_: False)
     torch.manual_seed(0)
     graphs, polytope = SemanticGraphs(5, deterministic=(1,)), ArcLabel(sequential)
-    mask = graphs.everything(torch.zeros(6, 7, 7, 6)) & (torch.rand(6, 7, 7, 6) < 0.7)
+    mask = graphs.full_mask(torch.zeros(6, 7, 7, 6)) & (torch.rand(6, 7, 7, 6) < 0.7)
     mask[..., 1:] &= mask[..., :1]
     z = graphs.argmax(torch.randn(6, 7, 7, 6, dtype=dtype), mask)
     grad = torch.randn(6, 7, 7, 6, dtype=dtype)
@@ -255,7 +255,7 @@ def test_the_pull_keeps_small_gradients() -> None:
     )
     grad = torch.zeros_like(z)
     grad[0, 1, 2] = -3e-9
-    pulled = spigot_gradient(ArcLabel(), z, grad, 1.0, graphs.everything(z))
+    pulled = spigot_gradient(ArcLabel(), z, grad, 1.0, graphs.full_mask(z))
     torch.testing.assert_close(pulled[0, 1], torch.tensor([0, 1.5e-9, -1.5e-9]), rtol=1e-4, atol=0)
 
 

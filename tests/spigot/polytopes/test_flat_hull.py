@@ -82,7 +82,7 @@ def test_relaxed_projection_is_refused_where_words_would_part_from_the_root(sing
     point[:, 1:10, 10:] -= 0.3
     point[:, 10:, 1:10] -= 0.3
     point[:, 0, 10:] -= 0.6
-    mask = trees.everything(point)
+    mask = trees.full_mask(point)
     projected = ConvexHull(trees).project(point)
     assert (HeadSimplex().project(point, mask)[:, :10, 10:].sum((1, 2)) < 0.9).all()
     assert (projected[:, :10, 10:].sum((1, 2)) >= 1 - 1e-9).all()
@@ -94,7 +94,7 @@ def test_flat_relaxed_projection_is_the_answer_where_the_root_has_many_children(
     trees = NonProjectiveTrees(single_root=False)
     point = 0.01 * torch.randn(2, 13, 13, dtype=torch.float64)
     point[:, 0] += 0.07
-    mask = trees.everything(point)
+    mask = trees.full_mask(point)
     torch.testing.assert_close(ConvexHull(trees).project(point), HeadSimplex().project(point, mask), rtol=0, atol=1e-8)
 
 
@@ -103,7 +103,7 @@ def test_flat_relaxed_projection_is_the_answer_where_the_root_has_many_children(
 def test_two_hundred_words(dtype: torch.dtype) -> None:
     for trees in (NonProjectiveTrees(), NonProjectiveTrees(single_root=False)):
         point = (0.01 * torch.randn(1, 201, 201, dtype=torch.float64)).to(dtype)
-        mask = trees.everything(point)
+        mask = trees.full_mask(point)
         projected = ConvexHull(trees).project(point)
         assert HeadSimplex().contains(projected, mask).all()
         assert (projected[:, 0].sum(-1) >= 1 - 1e-5).all()

@@ -101,7 +101,7 @@ def test_hull_of_one_of_k_is_the_simplex() -> None:
 def test_hull_of_trees_lies_inside_the_head_simplices(trees: AbstractStructure) -> None:
     point = 2 * torch.randn(8, 9, 9, dtype=torch.float64)
     tight, loose = ConvexHull(trees).project(point), HeadSimplex().project(point)
-    possible = trees.everything(point)
+    possible = trees.full_mask(point)
     assert HeadSimplex().contains(tight).all()
     distance = [((point - p) * possible).square().sum((1, 2)) for p in (tight, loose)]
     assert (distance[0] >= distance[1] - 1e-9).all()
@@ -144,7 +144,7 @@ def test_integer_points_have_many_ties(seed: int, projective: bool) -> None:
     generator = torch.Generator().manual_seed(seed)
     trees = ProjectiveTrees() if projective else NonProjectiveTrees()
     point = torch.randint(-2, 3, (1, 5, 5), generator=generator).double()
-    vertices = brute.trees(trees.everything(point)[0], projective=projective, single_root=True)
+    vertices = brute.trees(trees.full_mask(point)[0], projective=projective, single_root=True)
     torch.testing.assert_close(
         ConvexHull(trees).project(point)[0], brute.project(vertices, point[0]), rtol=0, atol=1e-6
     )
@@ -166,7 +166,7 @@ def test_large_points_are_vertices() -> None:
 
 def test_contains() -> None:
     hull = ConvexHull(ProjectiveTrees())
-    vertices = brute.trees(ProjectiveTrees().everything(torch.zeros(5, 5)), projective=True, single_root=True)
+    vertices = brute.trees(ProjectiveTrees().full_mask(torch.zeros(5, 5)), projective=True, single_root=True)
     middle = torch.einsum("v,vij->ij", torch.rand(len(vertices), dtype=torch.float64).softmax(0), vertices)
     assert hull.contains(middle)
     cycle = torch.zeros(5, 5, dtype=torch.float64)
@@ -210,7 +210,7 @@ def test_giant_parts_without_mass_do_not_loosen_the_projection(dtype: torch.dtyp
     """Arcs at -1e8, as a soft mask, give what the mask itself gives."""
     trees = NonProjectiveTrees()
     point = torch.randn(16, 8, 8, dtype=dtype)
-    mask = trees.everything(point) & (torch.rand(16, 8, 8) < 0.8)
+    mask = trees.full_mask(point) & (torch.rand(16, 8, 8) < 0.8)
     mask[:, 0, 1:] = True
     hull = ConvexHull(trees)
     soft = hull.project(point.masked_fill(~mask, -1e8))

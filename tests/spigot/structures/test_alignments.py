@@ -104,7 +104,7 @@ def test_the_hull_is_inside_the_relaxation() -> None:
 
 def test_the_tangent_of_the_relaxation() -> None:
     a, b = (DiagonalSimplex().project(draw(seed, 3, 4, 5)) for seed in (3, 4))
-    mask = ALIGNMENTS.everything(a)
+    mask = ALIGNMENTS.full_mask(a)
     torch.testing.assert_close(DiagonalSimplex().tangent(a - b, mask), a - b)
     given = DiagonalSimplex().tangent(torch.ones_like(a), mask)
     assert given[0].tolist() == [[0, *[1] * 4], [1] * 5, [1] * 5, [*[1] * 4, 0]]
@@ -114,7 +114,7 @@ def test_the_tangent_of_the_relaxation() -> None:
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 10_000), st.sampled_from([1e-3, 1.0, 50.0, 1e4]))
 def test_verbs_agree_with_enumeration(n: int, m: int, seed: int, scale: float) -> None:
     scores = draw(seed, n, m, scale=scale)
-    every = brute.alignments(ALIGNMENTS.everything(scores))
+    every = brute.alignments(ALIGNMENTS.full_mask(scores))
     assert len(every) == delannoy(n - 1, m - 1)
     torch.testing.assert_close(ALIGNMENTS.log_partition(scores), brute.log_partition(every, scores))
     torch.testing.assert_close(ALIGNMENTS.marginals(scores), brute.marginals(every, scores), rtol=0, atol=1e-9)

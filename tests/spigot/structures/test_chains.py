@@ -212,7 +212,7 @@ def test_pack_and_unpack() -> None:
     assert torch.equal(chains.pack(unary, shared), chains.pack(unary, shared.expand_as(transitions)))
     mask = chains.pack(torch.ones(n, k, dtype=torch.bool), torch.ones(k, k, dtype=torch.bool))
     assert mask.dtype == torch.bool
-    assert torch.equal(mask, chains.everything(scores[0, 0]))
+    assert torch.equal(mask, chains.full_mask(scores[0, 0]))
     assert chains.pack(torch.zeros(2, 0, k), shared).shape == (2, 0, 1 + k, k)
     assert chains.pack(torch.zeros(1, k), torch.zeros(0, k, k)).shape == (1, 1 + k, k)
     leaf = shared.clone().requires_grad_()
@@ -335,7 +335,7 @@ def test_verbs_agree_with_each_other(n: int, k: int, seed: int, scale: float) ->
     states, steps = chains.unpack(mu)
     torch.testing.assert_close(steps.sum(-2), states[1:])
     torch.testing.assert_close(steps.sum(-1), states[:-1])
-    every = brute.chains(chains.everything(scores))
+    every = brute.chains(chains.full_mask(scores))
     assert len(every) == k**n
     torch.testing.assert_close(value, brute.log_partition(every, scores))
     torch.testing.assert_close(mu, brute.marginals(every, scores), rtol=0, atol=1e-11)

@@ -268,7 +268,7 @@ def _independent(seed: int, scale: float = 1.0) -> tuple[spigot.AbstractStructur
     scores = torch.randn(4, 3, 3, 3, generator=generator, dtype=torch.float64) * scale
     mask = graph_mask(generator, 3, 2).expand(4, 3, 3, 3).clone()
     mask[1:3] = torch.stack([graph_mask(generator, 3, 2) for _ in range(2)])
-    mask[3] = SemanticGraphs(2).everything(scores[3])
+    mask[3] = SemanticGraphs(2).full_mask(scores[3])
     return SemanticGraphs(2), scores.masked_fill(~mask, torch.nan), mask
 
 

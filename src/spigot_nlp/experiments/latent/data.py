@@ -92,7 +92,7 @@ def list_members(structure: AbstractStructure, parts: Sequence[int]) -> Tensor |
     if not isinstance(structure, AbstractMarginalStructure) or not isinstance(structure, AbstractRankedStructure):
         return None
     zeros = torch.zeros(*parts)
-    count = round(float(structure.log_count(structure.everything(zeros)).exp()))
+    count = round(float(structure.log_count(structure.full_mask(zeros)).exp()))
     return structure.k_best(zeros, count)[0]
 
 

@@ -173,7 +173,7 @@ def expected_loss(task: AbstractTask, parameters: Parameters, instances: Instanc
 
 
 def _existing(task: AbstractTask, scores: Tensor) -> Tensor:
-    return torch.where(task.structure.everything(scores), scores, 0)
+    return torch.where(task.structure.full_mask(scores), scores, 0)
 
 
 def learnable(parameters: Parameters) -> dict[str, Tensor]:
