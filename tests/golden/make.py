@@ -24,7 +24,7 @@ def make_layer(folder: Path) -> None:
     assert compiled(), "the kernels must run; see spigot.kernels.status()"
     for case in STRUCTURES:
         _refuse_near_ties(case)
-    stored.write_values(folder / "layer.npz", layer.full_mask())
+    stored.write_values(folder / "layer.npz", layer.everything())
     words = [sys.executable, "-m", "tests.golden.make", str(folder), "drawn"]
     subprocess.run(words, env={**os.environ, "SPIGOT_NATIVE": "0"}, check=True)
 
@@ -32,7 +32,7 @@ def make_layer(folder: Path) -> None:
 def make_drawn(folder: Path) -> None:
     """What is drawn without kernels."""
     assert not compiled()
-    drawn = (value for value in layer.full_mask() if layer.is_drawn(value.name))
+    drawn = (value for value in layer.everything() if layer.is_drawn(value.name))
     stored.write_values(folder / "layer-without-kernels.npz", drawn)
 
 
