@@ -34,7 +34,7 @@ SAY     = @printf '\n== %s\n'
 
 demo: $(VENV)/usable
 	$(SAY) "Training six systems: some minutes"
-	@$(BIN)/spigot demo
+	@$(BIN)/python -m research.demo
 
 # Compiled files are kept even where they usually are not: each process of the tests would compile the library again.
 test: lint

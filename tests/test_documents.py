@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 import spigot
+from research.study.plan import Plan, make_study
 from spigot import ESTIMATORS, Registry
 from spigot_nlp.annotations import ANNOTATIONS
 from spigot_nlp.cli import main
@@ -25,8 +26,6 @@ from spigot_nlp.config import settings as known_settings
 from spigot_nlp.config.presets import CONSUMED, POSSIBLE
 from spigot_nlp.data import FORMATS
 from spigot_nlp.encoders import ENCODERS, BiLSTMSettings, TransformerSettings
-from spigot_nlp.experiments.study.file import make_study
-from spigot_nlp.experiments.study.plan import Planner
 from spigot_nlp.plugins import load_plugin
 from spigot_nlp.stages import STAGES, StageSettings
 from spigot_nlp.wires import READERS, estimator_settings
@@ -83,7 +82,7 @@ def test_configurations_in_documents_are_valid(document: Path) -> None:
     configurations = [given for given in map(tomllib.loads, found) if "project" not in given]
     studies = [given for given in configurations if "config" in given]
     for given in studies:
-        assert Planner(make_study(given), Path("runs")).trials({})
+        assert Plan(make_study(given), Path("runs")).named()
     configurations = [given for given in configurations if given not in studies]
     if any("focus" in given.get("stages", {}) for given in configurations):
         load_plugin(str(ROOT / "examples" / "own_task.py"))

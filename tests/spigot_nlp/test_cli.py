@@ -28,11 +28,11 @@ def test_version_names_the_kernels(capsys):
 def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
-    commands = ("demo", "train", "sweep", "clusters", "parse", "predict", "tag", "evaluate", "compare", "score")
+    commands = ("train", "clusters", "parse", "predict", "tag", "evaluate", "compare", "score")
     commands += ("serve", "report", "analyse", "diagnose", "pushes", "draw")
     assert all(command in out for command in commands)
-    assert cli.main(["demo", "--help"]) == 0
-    assert "--quick" in capsys.readouterr().out
+    assert cli.main(["train", "--help"]) == 0
+    assert "--resume" in capsys.readouterr().out
 
 
 def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
@@ -88,7 +88,6 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
         (["train", "synthetic", "--thread", "1"], 1, "there is no option or setting --thread; did you mean --threads?"),
         (["train", "synthetic", "--estimator.eta", "-1"], 1, "--estimator.eta -1: eta is -1.0; a step size must be "),
         (["train", "sst", "--system", "attention"], 1, "sst.toml with --system attention: "),
-        (["demo", "--quik"], 1, "did you mean --quick?"),
         (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
         (["clusters", "treees"], 1, "there is no task 'treees'; there are clusters, "),
         (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),

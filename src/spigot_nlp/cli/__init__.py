@@ -39,8 +39,7 @@ app = cyclopts.App(
     version=version,
 )
 _COMMANDS = {
-    "Start": ("demo:demo",),
-    "Train": ("corpus:corpus", "train:train", "study:study", "sweep:sweep", "clusters:clusters"),
+    "Train": ("corpus:corpus", "train:train", "clusters:clusters"),
     "Use": ("parse:parse", "predict:predict", "tag:tag", "models:models", "pack:pack"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "pushes:pushes", "draw:draw"),

@@ -87,7 +87,6 @@ class Config(Values):
         seed: Where random numbers start.
         encoders: Encoders that stages share, by name.
         stages: The stages by name, in the order they read each other; the last one is what the training goes by.
-        sweep: Values to try for settings by dotted name, for `spigot sweep`.
 
     Example:
         >>> stages = {"syntax": {"annotation": "trees"}}
@@ -105,7 +104,6 @@ class Config(Values):
     encoders: dict[str, SharedEncoder] = Field(default={})
     stages: dict[str, AnyStage] = Field(default={})
     training: Training = Training()
-    sweep: dict[str, tuple[bool | int | float | str, ...]] = Field(default={})
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Config":

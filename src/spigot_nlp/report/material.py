@@ -17,7 +17,7 @@ from spigot_nlp.models import checkpoint
 from spigot_nlp.training.judges import Judge, judges
 
 _SAME = ("seed", "name", "data.root", "training.tests", "training.save_seconds")  # and whatever a stage starts from
-_UNSHOWN = ("sweep", "data.obtain")  # also what stands below them
+_UNSHOWN = "data.obtain"
 _LINES = {
     checkpoint.STEPS: {"phase", "task", "epoch", "step", "of", "loss", "sentences", "tokens", "dev"},
     checkpoint.TIMES: {"phase", "epoch", "seconds"},

@@ -175,7 +175,7 @@ def test_served(trained: Path) -> None:
 
 
 def test_other_processes_have_the_plugins_they_are_left_and_say_what_to_do_without(trained: Path, data: Path) -> None:
-    """A sweep trains in processes of its own, which are not told again."""
+    """Whoever starts trainings in processes of their own does not tell them again."""
     code = f"""
 import os
 from spigot_nlp import cli

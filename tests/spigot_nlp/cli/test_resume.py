@@ -42,7 +42,6 @@ def whole(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_killed(tiny, tmp_path, whole):
-    """A process that is interrupted, and says so, is in `test_sweep.py`."""
     broken = tmp_path / "broken"
     settings = [word for name, value in TINY.items() for word in (f"--{name}", str(value))]
     words = ["train", tiny, "--out", broken, *settings, "--threads", "1"]

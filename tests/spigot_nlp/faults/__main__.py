@@ -40,12 +40,6 @@ batch = 4
 epochs = 2
 save_seconds = 0.0
 """
-STUDY = """
-config = "tiny.toml"
-seeds = [0]
-[systems.pipeline]
-[systems.spigot]
-"""
 HANGS = 600  # seconds that no command here takes
 KEPT = (
     "model.safetensors",
@@ -163,21 +157,6 @@ def killed_parsing(bench: Bench, seconds: float) -> None:
     bench.expect(whole.read_bytes() == again.read_bytes(), "parsing after a kill gives other bytes")
 
 
-def killed_study(bench: Bench, seconds: float) -> None:
-    """kill -9 in the middle of a study: it goes on, and its runs are those of an undisturbed training."""
-    (bench.folder / "study.toml").write_text(STUDY)
-    words = ["spigot", "study", "study.toml", "--out", "study", "--threads", "1"]
-    for _ in range(2):
-        process = bench.start(words)
-        time.sleep(bench.dice.uniform(0.5, 1.5) * seconds)
-        os.killpg(process.pid, signal.SIGKILL)
-        bench.end(process)
-    code, said = bench.run(words)
-    bench.expect(code == 0, f"a killed study cannot be continued: {said[-1500:]}")
-    models = sorted((bench.folder / "study").rglob("model.safetensors"))
-    bench.expect(len(models) >= 2, f"the study ends with {len(models)} models")
-
-
 def killed_process_of_two(bench: Bench, seconds: float) -> None:
     """kill -9 for one of two processes that train together: the other ends, too, and both can be resumed."""
     bench.environment = {**bench.environment, "GLOO_SOCKET_IFNAME": "lo"}
@@ -259,7 +238,7 @@ def two_in_one_folder(bench: Bench, seconds: float) -> None:
 
 
 CASES = [
-    killed_training, killed_parsing, killed_study, killed_process_of_two, full_disk, read_only, two_in_one_folder,
+    killed_training, killed_parsing, killed_process_of_two, full_disk, read_only, two_in_one_folder,
 ]  # fmt: skip
 
 

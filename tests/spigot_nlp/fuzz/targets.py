@@ -15,7 +15,6 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.data.vocab import read_vectors
-from spigot_nlp.experiments.study.file import load_study
 from spigot_nlp.models import checkpoint
 from spigot_nlp.serve.query import read_json, read_query
 from tests.spigot_nlp.fuzz import seeds, sst_reader
@@ -98,11 +97,6 @@ def _config(data: bytes) -> None:
         load_config(path)
 
 
-def _study(data: bytes) -> None:
-    with _file(data, "mine.toml") as path:
-        load_study(path)
-
-
 def _damaged_run(data: bytes, name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
@@ -137,9 +131,12 @@ class _file:
         self._folder.cleanup()
 
 
-def _shipped(folder: str = "") -> list[bytes]:
-    place = resources.files("spigot_nlp") / "configs" / folder if folder else resources.files("spigot_nlp") / "configs"
-    return [file.read_bytes() for file in place.iterdir() if file.name.endswith(".toml")]
+def _shipped() -> list[bytes]:
+    return [
+        file.read_bytes()
+        for file in (resources.files("spigot_nlp") / "configs").iterdir()
+        if file.name.endswith(".toml")
+    ]
 
 
 def _run_file(name: str) -> list[bytes]:
@@ -152,7 +149,6 @@ TARGETS = [
     Target("text", lambda: seeds.TEXTS, _text, 2.0),
     Target("query", lambda: seeds.QUERIES, _query, 2.0),
     Target("config", _shipped, _config, 0.3),
-    Target("study", lambda: _shipped("studies"), _study, 0.3),
     Target("vectors", lambda: seeds.VECTORS, _vectors),
     Target("tagger", lambda: _run_file(checkpoint.TAGGER), _tagger, 0.5),
     *(
