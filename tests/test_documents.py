@@ -225,7 +225,6 @@ PACKAGES = (
     "batches",
     "config",
     "corpora",
-    "corpora.builders",
     "corpora.synthetic",
     "data",
     "documents",

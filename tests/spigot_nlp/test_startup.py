@@ -15,7 +15,7 @@ from tests.spigot.loading import HEAVY, loaded
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["--help"], ["--version"], ["train", "--help"], ["parse", "RUN", "--thread"], ["corpus", "sst", "--help"]],
+    [[], ["--help"], ["--version"], ["train", "--help"], ["parse", "RUN", "--thread"], ["convert", "--help"]],
 )
 def test_help_does_not_wait_for_torch(words: list[str]):
     assert loaded(f"from spigot_nlp.cli import main; main({words!r})", *HEAVY) == set()

@@ -4,8 +4,6 @@ Results go to standard output, messages and progress to standard error. A failur
 code: 2 if the command was not understood, 1 if it could not be done. `--debug` shows the traceback instead.
 """
 
-import functools
-import operator
 import os
 import sys
 import warnings
@@ -39,7 +37,7 @@ app = cyclopts.App(
     version=version,
 )
 _COMMANDS = {
-    "Train": ("corpus:corpus", "train:train", "clusters:clusters"),
+    "Train": ("convert:convert", "train:train", "clusters:clusters"),
     "Use": ("parse:parse", "predict:predict", "tag:tag", "models:models", "pack:pack"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "pushes:pushes", "draw:draw"),
@@ -167,15 +165,6 @@ def _named(words: Sequence[str]) -> str | None:
     return words[0] if words and words[0] in _NAMES else None
 
 
-def _called(words: Sequence[str]) -> list[str]:
-    """The command that is called, and the one of its own commands, if it has some."""
-    name = _named(words)
-    if name is None:
-        return []
-    below = words[1:2] if app[name].default_command is None else []
-    return [name, *(word for word in below if not word.startswith("-") and word in app[name])]
-
-
 def _load_all() -> None:
     """Load every command: the overview has the first line of each, and shells complete the options of all."""
     for name in _NAMES:
@@ -185,9 +174,9 @@ def _load_all() -> None:
 
 
 def _unknown_option(words: Sequence[str]) -> str:
-    called = _called(words)
-    command = functools.reduce(operator.getitem, called, app).default_command if called else None
-    return "" if command is None or {"--help", "-h"} & set(words) else unknown_option(command, words[len(called) :])
+    name = _named(words)
+    command = None if name is None else app[name].default_command
+    return "" if command is None or {"--help", "-h"} & set(words) else unknown_option(command, words[1:])
 
 
 def _said(error: cyclopts.CycloptsError) -> str:
@@ -199,7 +188,7 @@ def _said(error: cyclopts.CycloptsError) -> str:
 
 
 def _not_understood(reason: str, words: Sequence[str]) -> int:
-    program = " ".join(["spigot", *_called(words)])
+    program = " ".join(filter(None, ("spigot", _named(words))))
     print(f"spigot: {reason} See {program} --help.", file=sys.stderr)
     return 2
 

@@ -3,25 +3,21 @@
 from pathlib import Path
 
 import pytest
+from delphin.derivation import UDFNode, UDFTerminal, UDFToken
 
-from spigot_nlp.corpora.builders.derivations import dependencies, read_heads
-from spigot_nlp.data.formats import FormatError
+from research.corpora.redwoods import dependencies, read_heads
+from spigot_nlp.data import FormatError
 
-pytest.importorskip("delphin", reason="needs PyDelphin")
 SPANS = [(0, 3), (4, 8), (9, 13), (13, 14)]  # "The rain fell."
 HEADS = {"sp-hd_n_c": 1, "sb-hd_mc_c": 1, "hd-pct_c": 0}
 
 
 def leaf(start: int, end: int):
-    from delphin.derivation import UDFNode, UDFTerminal, UDFToken
-
     token = UDFToken(1, f'token [ +FROM "{start}" +TO "{end}" ]')
     return UDFNode(0, "entry", daughters=[UDFTerminal("form", [token])])
 
 
 def phrase(rule: str, *daughters):
-    from delphin.derivation import UDFNode
-
     return UDFNode(0, rule, daughters=list(daughters))
 
 

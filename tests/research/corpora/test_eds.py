@@ -1,12 +1,14 @@
 """Elementary dependency structures of our own, as graphs over words."""
 
 import pytest
+from delphin.eds import EDS, Node
+from delphin.lnk import Lnk
 
-from spigot_nlp.corpora.builders.bilexical import Eds, Node, bilexical
-from spigot_nlp.data.sentence import Arc
+from research.corpora.eds import bilexical
+from spigot_nlp.data import Arc, Graph
 
 
-def convert(text: str, nodes: dict[str, tuple[str, str]], roles: dict[str, dict[str, str]], top: str):
+def convert(text: str, nodes: dict[str, tuple[str, str]], roles: dict[str, dict[str, str]], top: str) -> Graph:
     """Nodes are given by predicate and the words they cover; `~` before one keeps its word from being covered."""
     words = text.split()
     starts, place = [], 0
@@ -16,12 +18,12 @@ def convert(text: str, nodes: dict[str, tuple[str, str]], roles: dict[str, dict[
     bare = [word.removeprefix("~") for word in words]
     spans = [(s, s if w.startswith("~") else s + len(w)) for s, w in zip(starts, words, strict=True)]
 
-    def cover(some: str) -> tuple[int, int]:
+    def cover(some: str) -> Lnk:
         covered = [k for k, word in enumerate(bare) if word in some.split()]
-        return starts[covered[0]], starts[covered[-1]] + len(words[covered[-1]])
+        return Lnk.charspan(starts[covered[0]], starts[covered[-1]] + len(words[covered[-1]]))
 
-    found = {name: Node(predicate, *cover(some)) for name, (predicate, some) in nodes.items()}
-    return bilexical(Eds(found, roles, top), spans)
+    found = [Node(name, kind, edges=roles.get(name), lnk=cover(some)) for name, (kind, some) in nodes.items()]
+    return bilexical(EDS(top, found), spans)
 
 
 def shown(text: str, arcs: tuple[Arc, ...]) -> set[str]:

@@ -11,43 +11,10 @@ References:
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from spigot_nlp.data.sentence import Arc, Graph
+from delphin.eds import EDS
 
-
-class Node(NamedTuple):
-    """A predicate and the characters it covers.
-
-    Example:
-        >>> Node("_rain_v_1", 3, 9).predicate
-        '_rain_v_1'
-    """
-
-    predicate: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Eds:
-    """An elementary dependency structure.
-
-    Attributes:
-        nodes: Its nodes by name.
-        arguments: For each node, the node that has a role for it, by role.
-        top: The node that it is about; `None` if there is none.
-
-    Example:
-        >>> Eds({"e1": Node("_rain_v_1", 3, 9)}, {}, "e1").top
-        'e1'
-    """
-
-    nodes: Mapping[str, Node]
-    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    top: str | None = None
-
+from spigot_nlp.data import Arc, Graph
 
 _SEVERAL = frozenset(
     {
@@ -109,7 +76,7 @@ _COMPARISONS = {
 }
 
 
-def bilexical(eds: Eds, spans: Sequence[tuple[int, int]]) -> Graph:
+def bilexical(eds: EDS, spans: Sequence[tuple[int, int]]) -> Graph:
     """The graph over words that an elementary dependency structure comes to.
 
     A pair of words has one arc; of several the first label in the alphabet. There is exactly one top: the word of the
@@ -119,11 +86,6 @@ def bilexical(eds: Eds, spans: Sequence[tuple[int, int]]) -> Graph:
     Args:
         eds: The structure.
         spans: The characters of each word. One that covers none, as punctuation may be told to, gets no node.
-
-    Example:
-        >>> nodes = {"e2": Node("_fall_v_1", 5, 9), "x4": Node("_rain_n_1", 0, 4), "q5": Node("udef_q", 0, 4)}
-        >>> bilexical(Eds(nodes, {"e2": {"ARG1": "x4"}, "q5": {"BV": "x4"}}, "e2"), [(0, 4), (5, 9)])
-        Graph(arcs=(Arc(predicate=2, argument=1, role='ARG1'),), tops=(2,), predicates=(2,), frames=())
     """
     return _Conversion(eds, spans).graph()
 
@@ -131,15 +93,15 @@ def bilexical(eds: Eds, spans: Sequence[tuple[int, int]]) -> Graph:
 class _Conversion:
     """One structure on its way. Words count from 0 here."""
 
-    def __init__(self, eds: Eds, spans: Sequence[tuple[int, int]]) -> None:
-        self.nodes = eds.nodes
+    def __init__(self, eds: EDS, spans: Sequence[tuple[int, int]]) -> None:
+        self.nodes = {node.id: node for node in eds.nodes}
         self.top = eds.top
-        self.arguments = {name: _without_doubles(roles) for name, roles in eds.arguments.items()}
+        self.arguments = {name: _without_doubles(node.edges) for name, node in self.nodes.items()}
         self.cover = {
-            name: [k for k, (start, end) in enumerate(spans) if start < node.end and end > node.start and end > start]
-            for name, node in eds.nodes.items()
+            name: [k for k, (start, end) in enumerate(spans) if start < node.cto and end > node.cfrom and end > start]
+            for name, node in self.nodes.items()
         }
-        self.ends = {name: ends for name in eds.nodes if (ends := self._ends(name))}
+        self.ends = {name: ends for name in self.nodes if (ends := self._ends(name))}
         self.words = self._anchored()
 
     def graph(self) -> Graph:
@@ -211,7 +173,8 @@ class _Conversion:
         return self.words[name][-1] if name in self.words else None
 
     def _arcs(self) -> Iterable[tuple[int, int, str]]:
-        for name, (predicate, _, _) in self.nodes.items():
+        for name, node in self.nodes.items():
+            predicate = node.predicate
             if name in self.ends:
                 one, two = map(self._word, self.ends[name])
                 if one is not None and two is not None and one != two:
