@@ -2,7 +2,7 @@
 
 SPIGOT_BENCH_THREADS says otherwise how many; on one, there is one process and its processor time.
 
-The model has the paper's sizes and is trained for a few steps, so that it prunes and answers like a trained one: one
+The model has the paper's sizes and is trained for an epoch, so that it prunes and answers like a trained one: one
 that knows nothing has ties all over, which say nothing about precision, and an assignment for every predicate.
 """
 
@@ -27,11 +27,9 @@ from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.encoders import Precision
 from spigot_nlp.forks import in_order
 from spigot_nlp.models.parser import CHUNK, Parser
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import build
+from spigot_nlp.training import train
 
-STEPS = 240
-HASTE = {"learning_rate": 2e-3, "max_norm": 50.0}  # of both parsers, to learn something within these steps
+HASTE = {"learning_rate": 2e-3, "max_norm": 50.0}  # of both parsers, to learn something within an epoch
 LEARNS = {"training.pretrain": 2, "syntax.loss": "crf", "estimator.max_norm": 0.1}  # trees first, and hold them
 MANNERS: list[tuple[Precision, int]] = [("float32", 1), ("int16", 1)]
 """In which precision, and by how many processes."""
@@ -43,13 +41,11 @@ SHORT, GROWTH = 2 * CHUNK, 10  # two chunks: while one is parsed, what is left o
 
 
 def briefly_trained(corpus: Corpus, **settings: object) -> Parser:
-    """A joint parser after some steps, with a tagger."""
+    """A joint parser after an epoch, with a tagger."""
     haste = {f"{name}.optimiser.{key}": value for name in ("syntax", "semantics") for key, value in HASTE.items()}
-    parser = build(experiment(**{"training.batch": 8, **LEARNS, **haste, **settings}), corpus)
-    steps = Trainer(parser, corpus).steps()
-    joint = itertools.dropwhile(lambda step: step.phase != "joint", steps)
-    for _ in itertools.islice(joint, STEPS):
-        pass
+    config = experiment(**{"training.batch": 8, "training.epochs": 1, **LEARNS, **haste, **settings})
+    with tempfile.TemporaryDirectory() as folder:
+        parser = train(config, Path(folder, "run"), corpus=corpus).parser
     return Parser(parser.config, parser.vocab, parser.model, Tagger.train(corpus["trees"].train))
 
 

@@ -7,20 +7,21 @@ folder that has them, and the built-in corpus's elsewhere.
 import copy
 import itertools
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.timing import Row, threads
-from benchmarks.training import BATCH, ENDLESS, SENTENCES, THREADS, Clock, interleaved, profiled
+from benchmarks.training import BATCH, ENDLESS, SENTENCES, THREADS, Clock, interleaved, profiled, steps_in_turn
 from spigot_nlp.batches import bucketed, collate, encode
 from spigot_nlp.config import DATA_VARIABLE, Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, load_corpus
+from spigot_nlp.models.checkpoint import load
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.stages import GraphStage
-from spigot_nlp.training.loop import Step, Trainer
-from spigot_nlp.training.run import build
+from spigot_nlp.training import Step
 
 
 def experiment(system: str = "spigot") -> Config:
@@ -36,7 +37,7 @@ def experiment(system: str = "spigot") -> Config:
     semantics = {"loss": "log", "encoder": {"hidden": 128, "dropout": 0.2}, "optimiser": optimiser}
     # One sentence of graphs an epoch: what is timed are the classifier's steps. The parser has to know something: the
     # graphs of one that does not break the roles' determinism everywhere, which makes decoding slow.
-    training = {"batch": BATCH, "epochs": ENDLESS, "patience": 0, "pretrain": 10, "share": 1e-6}
+    training = {"batch": BATCH, "epochs": ENDLESS, "patience": 0, "pretrain": 10, "share": 1e-6, "save_seconds": 1e6}
     return make_config(
         {
             "task": "classification",
@@ -55,9 +56,9 @@ def sentences() -> Corpus:
     return corpus.apply(lambda _, split: replace(split, dev=[]))
 
 
-def joint_steps(trainer: Trainer) -> Iterator[Step]:
+def joint_steps(config: Config, corpus: Corpus, folder: Path) -> Iterator[Step]:
     """The steps of joint training; pretraining is over when the first is asked for."""
-    return itertools.dropwhile(lambda step: step.phase != "joint", trainer.steps())
+    return itertools.dropwhile(lambda step: step.phase != "joint", steps_in_turn(config, corpus, folder))
 
 
 def parser_steps(parser: Parser, corpus: Corpus) -> Iterator[Step]:
@@ -81,12 +82,12 @@ def sentiment_speed() -> Iterator[Row]:
     """SPIGOT's classifier steps against the BiLSTM's and the parser's alone, one after the other."""
     corpus = sentences()
     with threads(THREADS):
-        trainer = Trainer(build(experiment(), corpus), corpus)
-        steps = joint_steps(trainer)
+        folder = Path(tempfile.mkdtemp())
+        steps = joint_steps(experiment(), corpus, folder)
         first = next(steps)
         joint = Clock(itertools.chain([first], steps))
-        plain = Clock(Trainer(build(experiment("bilstm"), corpus), corpus).steps())
-        parser = Clock(parser_steps(trainer.parser, corpus))
+        plain = Clock(steps_in_turn(experiment("bilstm"), corpus, Path(tempfile.mkdtemp())))
+        parser = Clock(parser_steps(load(folder), corpus))
         interleaved(joint, plain, parser)
         apart = 1e3 * (plain.seconds / plain.taken + parser.seconds / parser.taken)
         ours = 1e3 * joint.seconds / joint.taken

@@ -7,11 +7,14 @@ The sentences are propbank-ewt's where SPIGOT_DATA names a folder that has it, a
 
 import itertools
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Semaphore, Thread
 from typing import Any
 from unittest import mock
 
@@ -26,8 +29,8 @@ from spigot_nlp.batches import Batch, bucketed, collate, encode
 from spigot_nlp.config import DATA_VARIABLE, Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, load_corpus
 from spigot_nlp.nn.encoder import BiLSTM
-from spigot_nlp.training.loop import Step, Trainer
-from spigot_nlp.training.run import build
+from spigot_nlp.training import Step, train
+from spigot_nlp.training.start import build
 
 SENTENCES, BATCH = 1000, 32
 ENDLESS = 1000  # epochs: more than anybody waits for
@@ -54,7 +57,7 @@ def experiment(system: str = "spigot", **settings: Any) -> Config:
         "system": system,
         "data": {"tags": "columns", **data},
         "semantics": {"loss": "log", "pruning": {"epochs": 1}},
-        "training": {"batch": BATCH, "epochs": ENDLESS, "patience": 0},
+        "training": {"batch": BATCH, "epochs": ENDLESS, "patience": 0, "save_seconds": 1e6},
     }
     return make_config(given, settings)
 
@@ -64,9 +67,23 @@ def sentences() -> Corpus:
     return load_corpus(experiment().data).apply(lambda _, split: replace(split, dev=split.train[:1]))
 
 
+def steps_in_turn(config: Config, corpus: Corpus, folder: Path) -> Iterator[Step]:
+    """The steps of a training, each taken when it is asked for: in a thread, which waits in between."""
+    asked, taken = Semaphore(0), SimpleQueue[Step]()
+
+    def wait(step: Step) -> None:
+        taken.put(step)
+        asked.acquire()
+
+    Thread(target=train, args=(config, folder, wait), kwargs={"corpus": corpus}, daemon=True).start()
+    while True:
+        yield taken.get()
+        asked.release()
+
+
 def training(corpus: Corpus, phase: str, system: str = "spigot", **settings: Any) -> Iterator[Step]:
     """The steps of one phase of an experiment, without end; those before it are taken at once."""
-    steps = Trainer(build(experiment(system, **settings), corpus), corpus).steps()
+    steps = steps_in_turn(experiment(system, **settings), corpus, Path(tempfile.mkdtemp()))
     yield from itertools.dropwhile(lambda step: step.phase != phase, steps)
 
 

@@ -16,7 +16,7 @@ from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.system import System
 from spigot_nlp.stages import ClassStage, GraphStage, TreeStage
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 
 NOUNS = ("cat", "dog", "river", "stone", "tailor", "gate")
 VERBS = ("sees", "moves", "paints", "hides")

@@ -19,7 +19,7 @@ QUICK = "forkserver"
 """How `multiprocessing` calls such processes: with it, others begin as quickly."""
 
 _CONTEXT = multiprocessing.get_context(QUICK)
-_CONTEXT.set_forkserver_preload(["spigot_nlp.cli", "spigot_nlp.training.run"])
+_CONTEXT.set_forkserver_preload(["spigot_nlp.cli", "spigot_nlp.training.loop"])
 
 
 class Ended(NamedTuple):

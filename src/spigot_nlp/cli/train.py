@@ -1,11 +1,11 @@
 """`spigot train`: from a configuration to a run folder."""
 
-import json
-import os
 import shlex
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,14 +23,13 @@ from spigot_nlp.cli.console import (
     show_table,
     torch_device,
 )
-from spigot_nlp.cli.diagnose import NAMES, changes_in
+from spigot_nlp.cli.diagnose import NAMES
 from spigot_nlp.cli.memory import keep_freed_memory
 from spigot_nlp.cli.options import options_of, plugin_options
 from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.config import Config
-    from spigot_nlp.training.loop import Step
 
 
 def train(
@@ -72,41 +71,36 @@ def train(
     as_json
         Print the scores as JSON instead of tables.
     """
-    from spigot_nlp.cli.watch import watched
-    from spigot_nlp.models.checkpoint import SCORES
-    from spigot_nlp.training import run
-    from spigot_nlp.training.loop import phases
+    from spigot_nlp import training
+    from spigot_nlp.cli.watch import show_progress
+    from spigot_nlp.training.development import CHANGED
+    from spigot_nlp.training.plan import phases
     from spigot_nlp.training.requirements import overridden, remarks
 
     keep_freed_memory()
-    if resume is not None:
+    tell = say if is_first_process() else lambda message: None
+    if resume is None:
+        chosen, is_preset_asked = _chosen(config, settings, tests)
+        folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
+        if out is None:
+            tell(f"The run goes to {folder}")
+        run = partial(training.train, chosen)
+    else:
         if config is not None or settings or out is not None:
             given = config or (settings[0] if settings else "--out")
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
-        folder, chosen, before, asked = resume, _resumed(resume, tests), run.precision_of(resume), False
-        if precision not in (None, before) and is_first_process():
-            say(f"{resume} was trained in {before} so far, and goes on in {precision}")
-        used = precision or before
-        steps = run.resume(resume, torch_device(device), precision=used)
-    else:
-        chosen, asked = _chosen(config, settings, tests)
-        folder = out or Path("runs") / f"{chosen.name}-{chosen.system}-{chosen.seed}"
-        _check_folder(folder)
-        if out is None and is_first_process():
-            say(f"The run goes to {folder}")
-        used = precision or "float32"
-        steps = run.train(chosen, folder, torch_device(device), precision=used)
+        folder, chosen, is_preset_asked = resume, _resumed(resume, tests, precision, tell), False
+        run = training.resume
+    for remark in (*remarks(chosen), *filter(None, [overridden(chosen) if is_preset_asked else ""])):
+        tell(remark)
+    again = _resumable(folder, device, precision if resume else None)
+    with use_threads(threads), again, show_progress(phases(chosen)) as on_step:
+        done = run(folder, on_step, device=torch_device(device), precision=precision)
     if is_first_process():
-        for remark in (*remarks(chosen), *filter(None, [overridden(chosen) if asked else ""])):
-            say(remark)
-    with use_threads(threads):
-        watched(_resumable(steps, folder, device, used), phases(chosen))
-    if is_first_process():
-        scores = json.loads((folder / SCORES).read_text(encoding="utf-8"))
         if as_json:
-            print_json({"run": folder, "scores": scores})
+            print_json({"run": folder, "scores": done.scores})
         else:
-            print_run(scores, chosen, changes_in(folder))
+            print_run(done.scores, chosen, [scores[CHANGED] / 100 for scores in done.history if CHANGED in scores])
         say(f"The run is in {folder}")
 
 
@@ -123,8 +117,10 @@ def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> tupl
     return (chosen if chosen.name else chosen.model_copy(update={"name": config.stem})), asked
 
 
-def _resumed(run: Path, tests: bool) -> "Config":
+def _resumed(run: Path, tests: bool, precision: str | None, tell: Callable[[str], None]) -> "Config":
+    """The experiment of an interrupted run."""
     from spigot_nlp.models.checkpoint import CONFIG, read_config
+    from spigot_nlp.training.state import saved_precision
 
     if not (run / CONFIG).exists():
         raise FileNotFoundError(
@@ -133,41 +129,26 @@ def _resumed(run: Path, tests: bool) -> "Config":
     config = read_config(run)
     if config.training.tests and not tests:
         raise ValueError(f"{run} was begun without --no-tests, and goes on as it was; leave out --no-tests.")
+    before = saved_precision(run)
+    if precision not in (None, before):
+        tell(f"{run} was trained in {before} so far, and goes on in {precision}")
     return config
 
 
-def _check_folder(folder: Path) -> None:
-    """Complain now if the run cannot be kept, not after the corpus is read."""
+@contextmanager
+def _resumable(folder: Path, device: str, precision: str | None) -> Iterator[None]:
+    """An interruption says how to go on."""
     from spigot_nlp.models.checkpoint import CONFIG
-
-    if (folder / CONFIG).exists():
-        raise FileExistsError(
-            f"{folder} holds a run already; go on with it by --resume {folder}, remove it, or choose another --out."
-        )
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        raise NotADirectoryError(f"{place} is a file; choose another --out for the run.")
-    if not os.access(place, os.W_OK):
-        raise PermissionError(f"no permission to write in {place}; choose another --out for the run.")
-
-
-def _resumable(steps: "Iterator[Step]", folder: Path, device: str, precision: str) -> "Iterator[Step]":
-    """Pass the steps on; an interruption says how to go on."""
-    from spigot_nlp.models.checkpoint import CONFIG
-    from spigot_nlp.training.run import precision_of
 
     try:
-        yield from steps
+        yield
     except KeyboardInterrupt:
-        if (folder / CONFIG).exists():
-            where = "" if device == "cpu" else f" --device {device}"
-            saved = precision == precision_of(folder)  # not if nothing was since it has been changed
-            how = "" if saved else f" --precision {precision}"
-            again = f"spigot train --resume {shlex.quote(str(folder))}{where}{how}{plugin_options()}"
-            raise KeyboardInterrupt(f"interrupted; go on with: {again}") from None
-        raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
+        if not (folder / CONFIG).exists():
+            raise KeyboardInterrupt("interrupted before the first step; nothing is kept.") from None
+        where = "" if device == "cpu" else f" --device {device}"
+        how = f" --precision {precision}" if precision else ""
+        again = f"spigot train --resume {shlex.quote(str(folder))}{where}{how}{plugin_options()}"
+        raise KeyboardInterrupt(f"interrupted; go on with: {again}") from None
 
 
 def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float] = ()) -> None:

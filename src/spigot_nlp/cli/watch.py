@@ -1,8 +1,8 @@
 """What a training shows of itself: a live display on a terminal, a line an epoch elsewhere."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from spigot_nlp.cli.console import is_first_process, say
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from spigot_nlp.training.loop import Phase, Step
+    from spigot_nlp.training.loop import Step
+    from spigot_nlp.training.plan import Phase
 
 
 @dataclass
@@ -21,15 +22,6 @@ class Watch:
     Args:
         phases: The parts of the training.
         clock: Tells the time in seconds.
-
-    Example:
-        >>> from spigot_nlp.training.loop import Phase, Step
-        >>> times = iter(range(100))
-        >>> watch = Watch([Phase("joint", ("semantics",), 2)], clock=lambda: next(times))
-        >>> for number in (1, 2, 3):
-        ...     watch.see(Step("joint", 1, number, 3, "semantics", 4.0, 8, 100))
-        >>> watch.rate, watch.left, watch.line()
-        (100.0, 3.0, 'joint 1/2: semantics 4.000; 100 tokens/s; 3 s left')
     """
 
     phases: "Sequence[Phase]"
@@ -112,47 +104,34 @@ class Watch:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, as exact as it deserves.
-
-    Example:
-        >>> duration(42), duration(61), duration(7500)
-        ('42 s', '1 min', '2 h 5 min')
-    """
+    """A time in words, as exact as it deserves."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def watched(steps: "Iterable[Step]", phases: "Sequence[Phase]") -> None:
-    """Take all steps, and show them on standard error as they come; only the first of several processes shows any.
+@contextmanager
+def show_progress(phases: "Sequence[Phase]") -> "Iterator[Callable[[Step], None]]":
+    """Shows the steps of a training on standard error as they come; only the first of several processes shows any.
 
     Args:
-        steps: The training.
-        phases: Its parts.
-
-    Example:
-        >>> watched([], [])
+        phases: The parts of the training.
     """
     from rich.console import Console
 
-    watch = Watch(phases)
+    watch, console = Watch(phases), Console(stderr=True)
     if not is_first_process():
-        for _ in steps:
-            pass
+        yield lambda step: None
         return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        for step in steps:
+    with _screen(console, watch) if console.is_terminal else nullcontext(say) as show:
+
+        def see(step: "Step") -> None:
             watch.see(step)
             if step.dev is not None:
-                say(watch.line())
-        return
-    with _screen(console, watch) as finished_epoch:
-        for step in steps:
-            watch.see(step)
-            if step.dev is not None:
-                finished_epoch(watch.line())
+                show(watch.line())
+
+        yield see
 
 
 @contextmanager

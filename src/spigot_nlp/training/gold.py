@@ -41,7 +41,7 @@ def keep_gold(folder: Path, config: Config, corpus: Corpus) -> None:
     """
     data = config.data_of(config.end)
     end, others = corpus[data], [split for name, split in corpus.sets.items() if name != data]
-    for part, sentences in {**_parts(end), "train": end.train[:EXAMPLES]}.items():
+    for part, sentences in {**_parts(end), "train": [s for s in end.train if len(s)][:EXAMPLES]}.items():
         if sentences:
             sides = [_twins(sentences, split, part) for split in others]
             write(map(_joined, sentences, *sides), folder / f"gold.{part}.jsonl")

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from spigot_nlp.training.distributed import is_main
 
 try:
     import fcntl
@@ -13,37 +15,42 @@ except ImportError:  # not on this system: nobody is kept out
 LOCK = ".lock"
 
 
-class FolderTaken(ValueError):
+class RunLocked(ValueError):
     """Another process trains in the folder."""
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep other trainings out of a folder. The system lets go of it whatever ends the process.
+def lock_run(folder: Path) -> Iterator[None]:
+    """Keep other trainings out of a folder, which is made if need be, and goes again if nothing is written into it.
+
+    The system lets go of it whatever ends the process. Of several processes of one training, the first has it.
 
     Raises:
-        FolderTaken: Somebody is in there.
-
-    Example:
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> with alone(folder):
-        ...     with alone(folder):
-        ...         pass
-        Traceback (most recent call last):
-        spigot_nlp.training.lock.FolderTaken: ... is being trained by another process. Wait for it, or choose ...
-        >>> list(folder.iterdir())
-        []
+        RunLocked: Somebody is in there.
+        OSError: Nothing can be written there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    if not is_main():
+        yield
+        return
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
     path = folder / LOCK
-    held = _held(path)
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = _held(path)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise type(error)(f"{folder} cannot hold a run ({reason}); choose another folder with --out.") from None
+    try:
+        for half_written in folder.glob(".*.tmp"):  # by a process that was killed
+            half_written.unlink(missing_ok=True)
         yield
     finally:
         if held is not None:
             path.unlink(missing_ok=True)
             os.close(held)
+        with suppress(OSError):  # what has anything in it stays
+            for place in made:
+                place.rmdir()
 
 
 def _held(path: Path) -> int | None:
@@ -54,7 +61,7 @@ def _held(path: Path) -> int | None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
-            raise FolderTaken(
+            raise RunLocked(
                 f"{path.parent} is being trained by another process. Wait for it, or choose another folder."
             ) from None
         except OSError:

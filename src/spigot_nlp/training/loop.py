@@ -1,27 +1,40 @@
-"""Training as a sequence of steps. Who prints, saves or plots them is the caller's business."""
+"""From an experiment to a folder with a trained and scored system: `train` reads from top to bottom."""
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from spigot_nlp.batches import Annotations, Encoded, bucketed, collate, task_order
-from spigot_nlp.corpora.corpus import Corpus
+from spigot_nlp.config import Config
+from spigot_nlp.corpora.corpus import Corpus, load_corpus
 from spigot_nlp.devices import find_device
 from spigot_nlp.encoders import AbstractEncoder, Precision
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.parts import owner_of
+from spigot_nlp.models.system import System
 from spigot_nlp.training.average import RunningMean
 from spigot_nlp.training.development import Development
-from spigot_nlp.training.distributed import mean_memory, share, total
+from spigot_nlp.training.distributed import anyone, is_main, mean_memory, processes, share, total, wait
 from spigot_nlp.training.jackknife import Jackknife
+from spigot_nlp.training.lock import lock_run
+from spigot_nlp.training.log import Log
 from spigot_nlp.training.optimiser import ModelOptimiser
 from spigot_nlp.training.plan import Phase, phases
-from spigot_nlp.training.requirements import nothing_for
+from spigot_nlp.training.requirements import check_judged, nothing_for
+from spigot_nlp.training.scoring import finish
+from spigot_nlp.training.start import build, init_stages
+from spigot_nlp.training.state import State, saved_precision
 
 
 @dataclass(frozen=True)
@@ -58,288 +71,394 @@ class Step:
     is_best: bool = False
 
 
-@dataclass
-class Progress:
-    """How far a training has come; with the parameters and the optimisers' states, all there is to resume from."""
+@dataclass(frozen=True)
+class Run:
+    """A finished training.
 
-    phase: int = 0
-    epoch: int = 0
-    step: int = 0
-    best: float = -math.inf
-    best_epoch: int = -1
-    history: list[dict[str, Any]] = field(default_factory=list)
-    structures: dict[str, list[Any]] = field(default_factory=dict)
-    seconds: float = 0.0
-    processor: float | None = 0.0
-    done: bool = False
+    Attributes:
+        folder: Where it is kept.
+        parser: The best system.
+        scores: What `scores.json` says; empty in all but the first of several processes.
+        history: The phase, the epoch and the development scores after every epoch.
+    """
+
+    folder: Path
+    parser: Parser
+    scores: dict[str, Any]
+    history: list[dict[str, Any]]
 
 
 class Diverged(ValueError):
-    """The loss, or its gradient, is no longer a number.
-
-    Example:
-        >>> issubclass(Diverged, ValueError)
-        True
-    """
+    """The loss, or its gradient, is no longer a number."""
 
 
-class Trainer:
-    """Trains the models of one experiment.
+def train(
+    config: Config,
+    folder: str | os.PathLike[str],
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    corpus: Corpus | None = None,
+    device: torch.device | str = "cpu",
+    precision: Precision | None = None,
+    resumed: bool = False,
+) -> Run:
+    """Train an experiment, and keep it in a folder.
+
+    Ctrl-C, and termination, end it after the step under way, and a process may be killed at any moment: `resume` then
+    goes on, and ends in the same result. Several processes share the work under `torchrun`.
 
     Args:
-        parser: What to train.
-        corpus: What to train it on.
+        config: The experiment.
+        folder: The run folder. It must not hold a run yet.
+        on_step: Told of every step when it has been taken and logged.
+        corpus: What to train on, in place of the data that the experiment names.
         device: Where to compute.
-        precision: What encoders compute in.
+        precision: What encoders compute in, single precision by default; all else is in single precision.
+        resumed: Whether the folder holds this training, interrupted: see `resume`.
 
-    Attributes:
-        progress: How far it has come.
-        best: The parameters with the best dev score of the present phase.
-        average: The running mean of parameters that is scored and kept in their place, if the experiment wants one.
-        development: What scores them.
-        jackknife: What the stages with folds need beside.
+    Returns:
+        The best system and its scores. When it returns, all is written.
+
+    Raises:
+        ValueError: If the experiment does not fit its data.
+        Diverged: If a loss is no longer a number; what was saved before is untouched.
 
     Example:
+        >>> import tempfile
         >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.corpora.corpus import Split
-        >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models.build import fresh
-        >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> corpus = Corpus({"graphs": Split([rain], [rain])})
-        >>> config = make_config({"system": "neurboparser", "data": {"tags": "columns"}, "training": {"epochs": 2}})
-        >>> trainer = Trainer(fresh(config, corpus.train), corpus)
-        >>> [(step.phase, step.epoch) for step in trainer.steps()][2:]
-        [('semantics.pruner', 3), ('semantics', 1), ('semantics', 2)]
+        >>> sizes = {"train": 6, "dev": 2, "test": 2}
+        >>> config = make_config(
+        ...     {
+        ...         "data": {"source": "synthetic", "synthetic": sizes, "tags": "columns"},
+        ...         "stages": {"syntax": {"annotation": "trees", "encoder": {"hidden": 8}, "mlp": 8}},
+        ...         "training": {"epochs": 1, "batch": 3},
+        ...     }
+        ... )
+        >>> run = train(config, tempfile.mkdtemp(), lambda step: print(step.task, step.sentences))
+        syntax 3
+        syntax 3
+        >>> list(run.scores), list(run.parser.parse_text("It rains."))[0].heads is None
+        (['dev', 'id', 'ood'], False)
     """
+    folder = Path(folder)
+    config.check_trainable()
+    _check_folder(folder, resumed)
+    with processes(), lock_run(folder):
+        if is_main():
+            _check_folder(folder, resumed)  # somebody may have been quicker
 
-    def __init__(
-        self, parser: Parser, corpus: Corpus, device: torch.device | str = "cpu", precision: Precision = "float32"
-    ) -> None:
-        self.parser, self.corpus, self.config = parser, corpus, parser.config
-        self.precision: Precision = precision
-        parser.model.to(find_device(device))
-        parser.model.compute_in(precision)
-        self.optimisers = {name: ModelOptimiser(*part) for name, part in parser.model.parts().items()}
-        self.phases = phases(self.config)
-        self.progress = Progress()
-        self.best: dict[str, Tensor] = {}
-        self.average = RunningMean(parser.model, self.config.training.average)
-        self.development = Development(parser, corpus)
-        self._data = self._encoded()
-        for name in self.config.supervised:
-            parser.model.stages[name].prepare(self._data[name])
-        self.jackknife = Jackknife(parser, corpus, self._data)
-        self._expect()
+        # Data, vocabulary and system
+        corpus = load_corpus(config.data, tests=config.training.tests) if corpus is None else corpus
+        parser = checkpoint.open_run(folder) if resumed else build(config, corpus)
+        if resumed:
+            _check_text(folder, parser, corpus)
+        precision = precision or (saved_precision(folder) if resumed else "float32")
+        model = parser.model.to(find_device(device))
+        model.compute_in(precision)
+        data = _encoded(parser, corpus)
+        for name in config.supervised:
+            model.stages[name].prepare(data[name])
+        _precompute(parser, corpus, data)
 
-    def steps(self) -> Iterator[Step]:
-        """Train from where `progress` stands to the end."""
-        while self.progress.phase < len(self.phases):
-            phase = self.phases[self.progress.phase]
-            if phase.fold is not None and self.progress.epoch == self.progress.step == 0:
-                self.jackknife.begin(phase.tasks[0])
-                parts = self.parser.model.parts()
-                self.optimisers |= {k: ModelOptimiser(*parts[k]) for k in self.parser.model.updated(phase.tasks[0])}
-            while self.progress.epoch < phase.epochs and not self._patience_is_over(phase):
-                yield from self._epoch(phase)
-            if phase.judge is not None and self.best and phase is not self.phases[-1]:
-                self.load_model(self.best)  # what follows builds on the best stage, not on the last
-            if phase.fold is not None:
-                self.jackknife.end(phase.tasks[0], phase.fold)
-            self.average.restart()
-            self.progress = replace(
-                self.progress, phase=self.progress.phase + 1, epoch=0, step=0, best=-math.inf, best_epoch=-1
-            )
-        self.progress.done = True
-        for encoder in self._encoders():
-            encoder.expect([])  # what they kept is of no use any more
+        # Optimisers, and what else changes with every step
+        optimisers = {name: ModelOptimiser(*part) for name, part in model.parts().items()}
+        average, jackknife = RunningMean(model, config.training.average), Jackknife(parser, corpus, data)
+        state = State(model, precision, optimisers, average, jackknife)
+        if resumed:
+            state.restore(folder)
+        else:
+            check_judged(config, corpus, model)
+            init_stages(parser)
+            if is_main():  # the state first: what has a configuration can be resumed
+                state.save(folder)
+                checkpoint.save_start(folder, parser)
+        if is_main() and state.best:
+            checkpoint.write_tensors(folder / checkpoint.MODEL, state.best)
+        wait()
 
-    def _epoch(self, phase: Phase) -> Iterator[Step]:
-        progress, seed = self.progress, (self.config.seed, self._place(phase), self.progress.epoch)
-        batches, sizes = {}, {}
-        for k, task in enumerate(phase.tasks):
-            chosen = self._drawn(phase, task, seed)
-            lengths = [self._sentences(task)[i].length for i in chosen]
-            groups = bucketed(lengths, phase.batch or self.config.training.batch, (*seed, k))
-            batches[task], sizes[task] = [[chosen[i] for i in group] for group in groups], len(chosen)
-        order = list(task_order(sizes, {task: len(groups) for task, groups in batches.items()}, (*seed, 7)))
-        for name, optimiser in self.optimisers.items():
-            optimiser.set_epoch(progress.epoch + self._epochs_before(name, phase))
-        place = dict.fromkeys(phase.tasks, 0)
-        for k, task in enumerate(order):
-            group = batches[task][place[task]]
-            place[task] += 1
-            if k < progress.step:
-                continue  # taken before the interruption
-            loss = self._update(phase, task, group)
-            progress.step = k + 1
-            step = Step(
-                phase.name,
-                progress.epoch + 1,
-                k + 1,
-                len(order),
-                task,
-                loss / len(group),
-                len(group),
-                sum(self._sentences(task)[i].length for i in group),
-            )
-            if k + 1 == len(order):
-                step = self._finish_epoch(phase, step)
-            yield step
+        # Training: what ends an epoch, or a signal, is saved
+        plan, progress, development = phases(config), state.progress, Development(parser, corpus)
+        begun, worked = time.monotonic() - progress.seconds, time.process_time() - progress.processor
+        saved = time.monotonic()
+        with Log(folder, [phase.name for phase in plan], progress) as log, _signals() as signals:
+            for phase in plan[progress.phase :]:
+                seed_place = _place(plan, phase)
+                if phase.fold is not None and progress.epoch == progress.step == 0:
+                    jackknife.begin(phase.tasks[0])
+                    optimisers |= {part: ModelOptimiser(*model.parts()[part]) for part in model.updated(phase.tasks[0])}
+                while progress.epoch < phase.epochs and not _is_out_of_patience(config, phase, state):
+                    seed = (config.seed, seed_place, progress.epoch)
+                    sentence_seed = (((config.seed * 97 + seed_place) * 1009 + progress.epoch) << 24) & (2**62 - 1)
+                    through = phase.through and progress.epoch >= config.training.warm_up
+                    for part, optimiser in optimisers.items():
+                        optimiser.set_epoch(progress.epoch + _epochs_before(parser, part, phase is plan[-1]))
+                    groups = _batches(config, phase, data, jackknife, seed)
+                    for number, (task, group) in enumerate(groups, 1):
+                        if number <= progress.step:
+                            continue  # taken before the interruption
 
-    def _place(self, phase: Phase) -> int:
-        """The number of a phase, for random numbers: folds come last, so that they change nothing for the others."""
-        return sorted(self.phases, key=lambda other: other.fold is not None).index(phase)
+                        # The loss is summed over sentences, as the step size of SPIGOT assumes. To show what a mean
+                        # does, it is divided by their number, and the gradients of all parameters multiplied by it.
+                        divisor = len(group) if config.training.reduction == "mean" else 1
+                        for optimiser in optimisers.values():
+                            optimiser.zero_grad()
+                        sentences, loss = _sentences(data, task), 0.0
+                        if mine := share(group):
+                            seeds = [sentence_seed + k for k in mine]
+                            batch = collate([sentences[k] for k in mine], _annotations(parser, task), seeds)
+                            batch = jackknife.given(batch, task, mine).to(model.device)
+                            summed = model.loss(batch, task, through=through).sum() * _weight(config, phase, task)
+                            loss = float(summed.detach())
+                            if math.isfinite(loss):
+                                (summed / divisor if divisor > 1 else summed).backward()
+                        loss = total(loss)
+                        where = f"at step {number} of epoch {progress.epoch + 1} ({phase.name})"
+                        _check_finite(loss, f"{task} loss", where)
+                        for part in model.updated(task):
+                            _check_finite(optimisers[part].step(divisor), f"gradient of {part}", where)
+                        mean_memory(model.memory())
+                        average.update()
+                        progress.step = number
+                        words = sum(sentences[k].length for k in group)
+                        epoch, size = progress.epoch + 1, len(group)
+                        step = Step(phase.name, epoch, number, len(groups), task, loss / size, size, words)
 
-    def _epochs_before(self, name: str, phase: Phase) -> int:
-        """How long a stage was trained before this phase: annealing goes on where pretraining left it."""
-        if self.config.training.restart_annealing:
-            return 0
-        name = owner_of(name)
-        if name.startswith("encoders."):  # as long as a stage that it belongs to
-            stages = self.parser.model.stages.items()
-            users = [stage for stage, model in stages if f"encoders.{model.trained_encoder}" == name]
-            return max((self._epochs_before(stage, phase) for stage in users), default=0)
-        if name in self.config.stages and self.config.stages[name].beside:
-            name = self.config.stages[name].beside
-        pretrained = phase is self.phases[-1] and any(wire.stage == name for _, wire in self.config.wires)
-        return self.config.training.pretrain if pretrained and name in self.config.supervised else 0
+                        if number == len(groups):
+                            with average.in_place():
+                                dev, progress.structures = development.scores(phase, progress.structures)
+                                # Helpers keep their last parameters, and so do stages without development data.
+                                judge = phase.judge
+                                score = progress.best if judge is None else dev.get(development.measure(judge))
+                                step = replace(step, dev=dev, is_best=score is None or score > progress.best)
+                                if step.is_best:
+                                    progress.best = progress.best if score is None else score
+                                    progress.best_epoch = progress.epoch
+                                    state.best = {name: p.detach().clone() for name, p in model.state_dict().items()}
+                            progress.history.append({"phase": phase.name, "epoch": epoch, **dev})
+                            progress.epoch, progress.step = epoch, 0
 
-    def _drawn(self, phase: Phase, task: str, seed: tuple[int, ...]) -> list[int]:
-        """The sentences of a task that an epoch uses: all, or a fresh part of those of the stages before the last."""
-        if phase.fold is not None:
-            return self.jackknife.rest(task, phase.fold)
-        size, training = len(self._sentences(task)), self.config.training
-        drawn = round(training.share * size)
-        if training.ratio is not None and self.config.end in phase.tasks:
-            drawn = round(training.ratio * len(self._sentences(self.config.end)))
-        if drawn >= size or len(phase.tasks) < 2 or task == self.config.end:
-            return list(range(size))
-        place = phase.tasks.index(task)  # sets of one size are not to draw the same places
-        order = np.random.default_rng([*seed, 11, *([place] if place else [])]).permutation(size)
-        return sorted(order[: max(1, drawn)].tolist())
+                        now = time.monotonic()
+                        progress.seconds, progress.processor = now - begun, time.process_time() - worked
+                        is_stopped = anyone(bool(signals))
+                        log.append(step, progress)
+                        if is_main() and step.is_best:
+                            checkpoint.write_tensors(folder / checkpoint.MODEL, state.best)
+                        if step.dev is not None or is_stopped or now - saved >= config.training.save_seconds:
+                            log.flush()
+                            if is_main():
+                                state.save(folder)
+                            saved = time.monotonic()
+                        if is_stopped:
+                            raise KeyboardInterrupt
+                        if on_step is not None:
+                            on_step(step)
 
-    def _update(self, phase: Phase, task: str, group: Sequence[int]) -> float:
-        """One step on a global batch; the loss is summed over its sentences, as the step size of SPIGOT assumes.
+                if phase.judge is not None and state.best and phase is not plan[-1]:
+                    model.load_state_dict(state.best)  # what follows builds on the best stage, not on the last
+                if phase.fold is not None:
+                    jackknife.end(phase.tasks[0], phase.fold)
+                average.restart()
+                progress.next_phase()
 
-        To show what a mean does, the loss is divided by their number, and the gradients of all parameters are
-        multiplied by it: what differs is what estimators make of a smaller gradient.
-        """
-        divisor = len(group) if self.config.training.reduction == "mean" else 1
-        for optimiser in self.optimisers.values():
-            optimiser.zero_grad()
-        mine, value, model = share(group), 0.0, self.parser.model
-        if mine:
-            start = (((self.config.seed * 97 + self._place(phase)) * 1009 + self.progress.epoch) << 24) & (2**62 - 1)
-            sentences = self._sentences(task)
-            batch = collate([sentences[k] for k in mine], self._annotations(task), [start + k for k in mine])
-            batch = self.jackknife.given(batch, task, mine)
-            through = phase.through and self.progress.epoch >= self.config.training.warm_up
-            loss = model.loss(batch.to(model.device), task, through=through).sum() * self._weight(phase, task)
-            value = float(loss.detach())
-            if math.isfinite(value):
-                (loss / divisor if divisor > 1 else loss).backward()
-        value = total(value)
-        self._check_finite(value, f"{task} loss", phase)
-        for name in model.updated(task):
-            self._check_finite(self.optimisers[name].step(divisor), f"gradient of {name}", phase)
-        mean_memory(model.memory())
-        self.average.update()
-        return value
-
-    def _check_finite(self, value: float, what: str, phase: Phase) -> None:
-        if not math.isfinite(value):
-            raise Diverged(
-                f"The {what} is {value} at step {self.progress.step + 1} of epoch {self.progress.epoch + 1} "
-                f"({phase.name}). Try a lower learning rate or max_norm; what was saved before is untouched."
-            )
-
-    def _weight(self, phase: Phase, task: str) -> float:
-        weight = self.config.training.end_weight
-        if weight is None or len(phase.tasks) < 2:
-            return 1.0
-        return weight if task == self.config.end else 1 - weight
-
-    def _finish_epoch(self, phase: Phase, step: Step) -> Step:
-        with self.average.in_place():
-            return self._scored(phase, step)
-
-    def _scored(self, phase: Phase, step: Step) -> Step:
-        progress = self.progress
-        dev, progress.structures = self.development.scores(phase, progress.structures)
-        # Without development data the last parameters are the best.
-        score = progress.best if phase.judge is None else dev.get(self.development.measure(phase.judge))
-        is_best = score is None or score > progress.best
-        if is_best:
-            progress.best, progress.best_epoch = progress.best if score is None else score, progress.epoch
-            self.best = {name: value.detach().clone() for name, value in self.parser.model.state_dict().items()}
-        progress.history.append({"phase": phase.name, "epoch": progress.epoch + 1, **dev})
-        progress.epoch, progress.step = progress.epoch + 1, 0
-        return replace(step, dev=dev, is_best=is_best)
-
-    def load_model(self, values: dict[str, Tensor]) -> None:
-        """Put saved parameters in place."""
-        self.parser.model.load_state_dict(values)
-
-    def _patience_is_over(self, phase: Phase) -> bool:
-        patience = self.config.training.patience
-        if not patience or phase.judge is None or self.progress.best_epoch < 0 or self.progress.step:
-            return False
-        return self.progress.epoch - 1 - self.progress.best_epoch >= patience
-
-    def _encoders(self) -> Iterator[AbstractEncoder]:
-        return (module for module in self.parser.model.modules() if isinstance(module, AbstractEncoder))
-
-    def _expect(self) -> None:
-        """Let encoders know what will be read in every epoch."""
-        sets = [[sentence.forms for sentence in sentences] for sentences in self._data.values()]
-        for name in dict.fromkeys(map(self.config.data_of, self.config.supervised)):
-            sets.append([sentence.forms for sentence in self.corpus[name].dev])
-        for encoder in self._encoders():
-            encoder.expect(sets)
-
-    def _sentences(self, task: str) -> list[Encoded]:
-        """The training sentences of a stage, or of the stage that a helper helps."""
-        return self._data[task.partition(".")[0]]
-
-    def _annotations(self, task: str) -> Annotations:
-        """What a batch for a task has beside words: what the stage learns, and what stages by rule are given."""
-        name, model = task.partition(".")[0], self.parser.model
-        given = [other for other, stage in model.stages.items() if not stage.learns]
-        return {other: model.annotations[other] for other in (name, *self.config.companions(name), *given)}
-
-    def _encoded(self) -> dict[str, list[Encoded]]:
-        """The training sentences of every stage that has any, as integers."""
-        found = {}
-        for name in self.config.supervised:
-            stage = self.parser.model.stages[name]
-            given = self.corpus[self.config.data_of(name)].train
-            sentences = [sentence for sentence in given if stage.usable(sentence)]
-            if not sentences:
-                why = stage.about_usable()
-                raise ValueError(nothing_for(name, type(stage.annotation), self.config.data_of(name), len(given), why))
-            annotations = self._annotations(name)
-            found[name] = [self.parser.encoded(sentence, annotations) for sentence in sentences]
-        return found
+        # The best system: its scores and predictions
+        progress.done = True
+        for encoder in _encoders(model):
+            encoder.expect([])  # what they kept of the training data is of no use any more
+        if is_main():
+            state.save(folder)
+        model.load_state_dict(state.best)
+        scores = finish(folder, parser, corpus) if is_main() else {}
+        wait()
+        return Run(folder, parser, scores, progress.history)
 
 
-def progress_to_dict(progress: Progress) -> dict[str, Any]:
-    """Progress as plain values; infinities become `None`.
+def resume(
+    folder: str | os.PathLike[str],
+    on_step: Callable[[Step], None] | None = None,
+    *,
+    corpus: Corpus | None = None,
+    device: torch.device | str = "cpu",
+    precision: Precision | None = None,
+) -> Run:
+    """Continue an interrupted training; the result is the same as without the interruption.
+
+    Args:
+        folder: The run folder.
+        on_step: Told of every step, as by `train`.
+        corpus: What it was trained on, if not on the data that its experiment names.
+        device: Where to compute; on another device than before, the result is the same but for rounding.
+        precision: What encoders compute in; what they computed in before if `None`.
 
     Example:
-        >>> progress_to_dict(Progress(epoch=2))["best"] is None
-        True
-        >>> progress_from_dict(progress_to_dict(Progress(epoch=2))) == Progress(epoch=2)
-        True
+        >>> resume("nowhere")
+        Traceback (most recent call last):
+        FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train.
     """
-    values = asdict(progress)
-    return {**values, "best": values["best"] if math.isfinite(values["best"]) else None}
+    folder = Path(folder)
+    _check_folder(folder, resumed=True)
+    config = checkpoint.read_config(folder)
+    return train(config, folder, on_step, corpus=corpus, device=device, precision=precision, resumed=True)
 
 
-def progress_from_dict(values: dict[str, Any]) -> Progress:
-    """What `progress_to_dict` gave; states of earlier versions do not know their processor time."""
-    return Progress(**{"processor": None, **values, "best": -math.inf if values["best"] is None else values["best"]})
+def _check_folder(folder: Path, resumed: bool) -> None:
+    is_run = (folder / checkpoint.CONFIG).exists()  # models that come with spigot are finished
+    if resumed and not is_run:
+        raise FileNotFoundError(
+            f"{folder} is no run folder: it has no {checkpoint.CONFIG}. Train one with spigot train."
+        )
+    if is_run and not resumed:
+        raise FileExistsError(
+            f"{folder} holds a run already; go on with it by spigot train --resume {folder}, remove it, or choose "
+            "another folder with --out."
+        )
 
 
-def parameters_of(model: nn.Module) -> dict[str, Tensor]:
-    """All parameters and tables by name, ready to be saved."""
-    return {name: value.detach().contiguous() for name, value in model.state_dict().items()}
+def _check_text(folder: Path, parser: Parser, corpus: Corpus) -> None:
+    """Complain if a training would go on with other data than it was begun with."""
+    now = sum(len(sentence) for name in parser.config.text for sentence in corpus[name].train)
+    then = sum(parser.vocab.counts)
+    if now != then:
+        raise ValueError(
+            f"The training data have {now} words, and had {then} when {folder} was begun. Restore them, or train "
+            "in a new folder."
+        )
+
+
+def _encoded(parser: Parser, corpus: Corpus) -> dict[str, list[Encoded]]:
+    """The training sentences of every stage that has any, as integers."""
+    found = {}
+    for name in parser.config.supervised:
+        stage, source = parser.model.stages[name], parser.config.data_of(name)
+        given = corpus[source].train
+        sentences = [sentence for sentence in given if stage.usable(sentence)]
+        if not sentences:
+            raise ValueError(nothing_for(name, type(stage.annotation), source, len(given), stage.about_usable()))
+        annotations = _annotations(parser, name)
+        found[name] = [parser.encoded(sentence, annotations) for sentence in sentences]
+    return found
+
+
+def _annotations(parser: Parser, task: str) -> Annotations:
+    """What a batch for a task has beside words: what the stage learns, and what stages by rule are given."""
+    name, model = task.partition(".")[0], parser.model
+    given = [other for other, stage in model.stages.items() if not stage.learns]
+    return {other: model.annotations[other] for other in (name, *parser.config.companions(name), *given)}
+
+
+def _sentences(data: Mapping[str, list[Encoded]], task: str) -> list[Encoded]:
+    """The training sentences of a stage, or of the stage that a helper helps."""
+    return data[task.partition(".")[0]]
+
+
+def _encoders(model: System) -> Iterator[AbstractEncoder]:
+    return (module for module in model.modules() if isinstance(module, AbstractEncoder))
+
+
+def _precompute(parser: Parser, corpus: Corpus, data: Mapping[str, Sequence[Encoded]]) -> None:
+    """Let encoders know what will be read in every epoch."""
+    sets = [[sentence.forms for sentence in sentences] for sentences in data.values()]
+    for name in dict.fromkeys(map(parser.config.data_of, parser.config.supervised)):
+        sets.append([sentence.forms for sentence in corpus[name].dev])
+    for encoder in _encoders(parser.model):
+        encoder.expect(sets)
+
+
+def _place(plan: Sequence[Phase], phase: Phase) -> int:
+    """The number of a phase, for random numbers: folds come last, so that they change nothing for the others."""
+    return sorted(plan, key=lambda other: other.fold is not None).index(phase)
+
+
+def _epochs_before(parser: Parser, part: str, is_last: bool) -> int:
+    """How long a part was trained before the last phase: annealing goes on where pretraining left it."""
+    config, name = parser.config, owner_of(part)
+    if config.training.restart_annealing or not is_last:
+        return 0
+    if name.startswith("encoders."):  # as long as a stage that it belongs to
+        stages = parser.model.stages.items()
+        users = [stage for stage, model in stages if f"encoders.{model.trained_encoder}" == name]
+        return max((_epochs_before(parser, stage, is_last) for stage in users), default=0)
+    if name in config.stages and config.stages[name].beside:
+        name = config.stages[name].beside
+    is_read = any(wire.stage == name for _, wire in config.wires)
+    return config.training.pretrain if is_read and name in config.supervised else 0
+
+
+def _batches(
+    config: Config, phase: Phase, data: Mapping[str, list[Encoded]], jackknife: Jackknife, seed: tuple[int, ...]
+) -> list[tuple[str, list[int]]]:
+    """The steps of an epoch, in order: a task, and which of its sentences."""
+    groups: dict[str, list[list[int]]] = {}
+    sizes: dict[str, int] = {}
+    for k, task in enumerate(phase.tasks):
+        chosen = _drawn(config, phase, task, data, jackknife, seed)
+        lengths = [_sentences(data, task)[i].length for i in chosen]
+        drawn = bucketed(lengths, phase.batch or config.training.batch, (*seed, k))
+        groups[task], sizes[task] = [[chosen[i] for i in group] for group in drawn], len(chosen)
+    order = task_order(sizes, {task: len(some) for task, some in groups.items()}, (*seed, 7))
+    waiting = {task: iter(some) for task, some in groups.items()}
+    return [(task, next(waiting[task])) for task in order]
+
+
+def _drawn(
+    config: Config,
+    phase: Phase,
+    task: str,
+    data: Mapping[str, list[Encoded]],
+    jackknife: Jackknife,
+    seed: tuple[int, ...],
+) -> list[int]:
+    """The sentences of a task that an epoch uses: all, or a fresh part of those of the stages before the last."""
+    if phase.fold is not None:
+        return jackknife.rest(task, phase.fold)
+    size, training = len(_sentences(data, task)), config.training
+    drawn = round(training.share * size)
+    if training.ratio is not None and config.end in phase.tasks:
+        drawn = round(training.ratio * len(data[config.end]))
+    if drawn >= size or len(phase.tasks) < 2 or task == config.end:
+        return list(range(size))
+    place = phase.tasks.index(task)  # sets of one size are not to draw the same places
+    order = np.random.default_rng([*seed, 11, *([place] if place else [])]).permutation(size)
+    return sorted(order[: max(1, drawn)].tolist())
+
+
+def _weight(config: Config, phase: Phase, task: str) -> float:
+    """What a task's loss counts in a phase of several."""
+    weight = config.training.end_weight
+    if weight is None or len(phase.tasks) < 2:
+        return 1.0
+    return weight if task == config.end else 1 - weight
+
+
+def _check_finite(value: float, what: str, where: str) -> None:
+    if not math.isfinite(value):
+        raise Diverged(
+            f"The {what} is {value} {where}. Try a lower learning rate or max_norm; what was saved before is untouched."
+        )
+
+
+def _is_out_of_patience(config: Config, phase: Phase, state: State) -> bool:
+    patience, progress = config.training.patience, state.progress
+    if not patience or phase.judge is None or progress.best_epoch < 0 or progress.step:
+        return False
+    return progress.epoch - 1 - progress.best_epoch >= patience
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect Ctrl-C and termination, so that the step under way is finished and saved first."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt  # asked twice: at once
+        received.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: the caller looks after signals
+        before = {}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -236,9 +236,9 @@ def check_judged(config: Config, corpus: Corpus, system: System) -> None:
     Raises:
         ValueError: If there are such sentences; it names their file.
     """
-    if config.data.source != "files":
-        return
     stage, data = system.stages[config.end], config.data_of(config.end)
+    if config.data.source != "files" or data not in config.data.sets:  # what a caller gives is not in files
+        return
     files, split = config.data.sets[data], corpus[data]
     sides = tuple(files.join.values()) or (files,)  # of several files that are joined, the first may be to blame
     parts = [(next(side.dev for side in sides), split.dev)]

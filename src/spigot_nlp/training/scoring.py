@@ -27,15 +27,15 @@ DEV = "dev"
 """What the development set is called among the scores."""
 
 
-def finish(folder: Path, corpus: Corpus, device: torch.device | str = "cpu", precision: Precision = "float32") -> None:
+def finish(folder: Path, parser: Parser, corpus: Corpus) -> dict[str, Any]:
     """Score the best model on all development and test data; write its predictions and the gold ones beside it."""
-    parser = checkpoint.load(folder, device, precision=precision)
     keep_gold(folder, parser.config, corpus)
     scores = _scored(folder, parser, corpus)
     if not parser.config.training.tests:  # finished before, perhaps, and since then judged by its tests
         with suppress(FileNotFoundError, ValueError):
             scores = {**_written(folder), **scores}
     checkpoint.write_text(folder / checkpoint.SCORES, json.dumps(scores, indent=2))
+    return json.loads(json.dumps(scores))
 
 
 def score_tests(
@@ -72,12 +72,11 @@ def score_tests(
         ...     {
         ...         "stages": {"syntax": {"annotation": "trees", "encoder": {"hidden": 8}, "mlp": 8}},
         ...         "data": {"source": "synthetic", "synthetic": sizes, "tags": "columns"},
-        ...         "training": {"epochs": 1, "batch": 3},
+        ...         "training": {"epochs": 1, "batch": 3, "tests": False},
         ...     }
         ... )
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> steps = list(train(config, folder, tests=False))
-        >>> list(json.loads((folder / "scores.json").read_text())), list(score_tests(folder))
+        >>> run = train(config, tempfile.mkdtemp())
+        >>> list(run.scores), list(score_tests(run.folder))
         (['dev'], ['dev', 'id', 'ood'])
     """
     folder = run_folder(run)

@@ -11,37 +11,43 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from spigot_nlp import cli
-from spigot_nlp.training import run
-from spigot_nlp.training.loop import Trainer
+from spigot_nlp.training.state import State
+
+
+def wait(marker: Path) -> None:
+    """Until a signal has come, which is then the training's."""
+    received: list[int] = []
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        handlers[number](number, frame)
+        received.append(number)
+
+    handlers: Any = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    marker.touch()
+    while not received:
+        time.sleep(0.005)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def main(how: str, after: int, marker: Path, words: list[str]) -> int:
-    save, listen = run.save_state, run._stop_signals
-    calls, received = 0, []
+    save, calls = State.save, 0
 
-    @contextmanager
-    def known() -> Iterator[list[int]]:
-        nonlocal received
-        with listen() as received:
-            yield received
-
-    def counted(trainer: Trainer, folder: Path) -> None:
+    def counted(self: State, folder: Path) -> None:
         nonlocal calls
         calls += 1
         if how == "kill" and calls == after:
             os.kill(os.getpid(), signal.SIGKILL)
-        save(trainer, folder)
+        save(self, folder)
         if how == "hold" and calls == after and not marker.exists():
-            marker.touch()
-            while not received:
-                time.sleep(0.005)
+            wait(marker)
 
-    run.save_state, run._stop_signals = counted, known
+    State.save = counted
     return cli.main(words)
 
 

@@ -8,7 +8,7 @@ from spigot_nlp.config import load_config, shipped_configs, systems
 from spigot_nlp.config.presets import UNWIRED, multitask_name
 from spigot_nlp.data.formats import FORMATS, guess
 from spigot_nlp.stages.graphs import GraphSettings
-from spigot_nlp.training.loop import phases
+from spigot_nlp.training.plan import phases
 
 CONFIGS = list(shipped_configs().values())
 

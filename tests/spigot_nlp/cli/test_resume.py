@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from spigot_nlp import cli
+from spigot_nlp import cli, training
 from spigot_nlp.config import load_config
 from spigot_nlp.models import checkpoint
-from spigot_nlp.training import run as training
-from spigot_nlp.training.run import resume, train
+from spigot_nlp.training.state import State, saved_precision
 from tests.spigot_nlp import processes
 from tests.spigot_nlp.cli import stopping
+from tests.spigot_nlp.training.trainings import begin, rest_of, steps_of
 
 # Nine steps, three of each phase, each of which is saved: the ends of epochs and of phases are where states are most
 # easily lost.
@@ -37,7 +37,7 @@ KEPT = [
 def whole(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run without a stop."""
     run = tmp_path_factory.mktemp("whole") / "run"
-    assert len(list(train(load_config(tiny, TINY), run))) == STEPS
+    assert len(steps_of(load_config(tiny, TINY), run)) == STEPS
     return run
 
 
@@ -60,13 +60,10 @@ def test_killed(tiny, tmp_path, whole):
 def test_stopped_after_any_step(after, tiny, tmp_path, whole):
     """No process is needed to stop there."""
     run = tmp_path / "run"
-    steps = train(load_config(tiny, TINY), run)
-    for _ in range(after):
-        next(steps)
-    steps.close()  # like a crash: nothing more is saved
+    begin(load_config(tiny, TINY), run, after)  # like a crash: nothing more is saved
     if after == 6:  # a crash between the two may leave the model of a later step than that of the state
         (run / "model.safetensors").write_bytes((whole / "model.safetensors").read_bytes())
-    assert len(list(resume(run))) == STEPS - after
+    assert len(rest_of(run)) == STEPS - after
     for name in KEPT:
         assert (run / name).read_bytes() == (whole / name).read_bytes(), name
 
@@ -83,7 +80,7 @@ def test_killed_before_the_first_step(tiny, tmp_path):
 @contextlib.contextmanager
 def stopped_after(states: int) -> Iterator[None]:
     """Interrupt a training, as by Ctrl-C, when it has saved so many states and one more."""
-    calls, save = itertools.count(), training.save_state
+    calls, save = itertools.count(), State.save
 
     def counted(*arguments):
         save(*arguments)
@@ -91,7 +88,7 @@ def stopped_after(states: int) -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "save_state", counted)
+        patch.setattr(State, "save", counted)
         yield
 
 
@@ -108,7 +105,7 @@ def test_the_command_that_goes_on_keeps_what_it_must(tiny, tmp_path, capsys):
     assert cli.main([*shlex.split(again), "--threads", "1"]) == 0
     said = capsys.readouterr().err
     assert "bfloat16" not in said
-    assert training.precision_of(folder) == "bfloat16"
+    assert saved_precision(folder) == "bfloat16"
 
 
 def test_another_precision_is_said_and_carried_until_it_is_saved(tiny, tmp_path, capsys, monkeypatch):
@@ -120,7 +117,6 @@ def test_another_precision_is_said_and_carried_until_it_is_saved(tiny, tmp_path,
 
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
-        yield
 
     again = ["train", "--resume", str(tmp_path / "run"), "--precision", "float32"]
     with monkeypatch.context() as patch:  # before a step, so that nothing is saved
@@ -132,4 +128,4 @@ def test_another_precision_is_said_and_carried_until_it_is_saved(tiny, tmp_path,
     with stopped_after(0):
         assert cli.main([*again, "--threads", "1"]) == 130
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == f"spigot: interrupted; go on with: spigot train --resume {tmp_path / 'run'}"
+    assert last == f"spigot: interrupted; go on with: spigot {' '.join(again)}"

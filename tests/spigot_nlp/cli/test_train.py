@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spigot_nlp import cli
+from spigot_nlp import cli, training
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models import checkpoint
@@ -53,7 +53,7 @@ def test_tables_and_messages(tiny, tmp_path, monkeypatch, capsys):
     # The same again must not overwrite it.
     before = (folder / "model.safetensors").read_bytes()
     assert cli.main(words) == 1
-    assert f"{folder} holds a run already; go on with it by --resume {folder}" in capsys.readouterr().err
+    assert f"{folder} holds a run already; go on with it by spigot train --resume {folder}" in capsys.readouterr().err
     assert (folder / "model.safetensors").read_bytes() == before
 
 
@@ -141,13 +141,10 @@ def test_what_does_nothing_is_said_first(tiny, tmp_path, capsys):
 
 
 def test_interrupted_by_hand(tiny, tmp_path, monkeypatch, capsys):
-    from spigot_nlp.training import run
-
-    def interrupted(config, out, device, precision):
+    def interrupted(*arguments, **named):
         raise KeyboardInterrupt
-        yield
 
-    monkeypatch.setattr(run, "train", interrupted)
+    monkeypatch.setattr(training, "train", interrupted)
     assert cli.main(["train", str(tiny), "--out", str(tmp_path / "run")]) == 130
     assert capsys.readouterr().err == "spigot: interrupted before the first step; nothing is kept.\n"
 
@@ -183,14 +180,14 @@ def test_failures(tiny, tmp_path, capsys):
         ),
         ([str(bad)], f"{bad} is not valid TOML"),
         ([str(tiny), "--estimator.eta", "none"], "spigot: --estimator.eta none: it should be a valid number"),
-        ([str(tiny), "--estimator.eta", "-1"], "spigot: --estimator.eta -1: eta is -1.0; a step size must be"),
+        ([str(tiny), "--estimator.eta", "-1"], "spigot: --estimator.eta -1: eta is -1.0; "),
         (
             [str(tiny), "--training.epoch", "1"],
             "epoch 1: is not a known setting; did you mean --training.epochs?",
         ),
         ([str(tiny), "more"], "'more' belongs to no setting"),
         ([str(tiny), "--threads", "0"], "threads is 0; it must be at least 1."),
-        ([str(tiny), "--out", str(file)], f"{file} is a file; choose another --out"),
+        ([str(tiny), "--out", str(file)], f"{file} cannot hold a run (file exists); choose another folder with --out."),
         (["--resume", str(tmp_path)], f"{tmp_path} has no config.toml: there is no run to resume."),
         ([str(tiny), "--resume", str(tmp_path)], f"--resume goes on with a run as it was; leave out {tiny}"),
     ):

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from spigot_nlp.cli.watch import Watch, duration, watched
-from spigot_nlp.training.loop import Phase, Step
+from spigot_nlp.cli.watch import Watch, duration, show_progress
+from spigot_nlp.training import Step
+from spigot_nlp.training.plan import Phase
 
 PHASES = [Phase("semantics.pruner", ("semantics.pruner",), 1), Phase("joint", ("syntax", "semantics"), 2, "LF")]
 
@@ -18,6 +19,12 @@ def steps():
         yield Step("joint", epoch, 1, 3, "syntax", 6.0, 1, 10)
         yield Step("joint", epoch, 2, 3, "syntax", 3.0, 2, 20)
         yield Step("joint", epoch, 3, 3, "semantics", 9.0, 4, 30, {"LF": 70.0 - epoch, "UAS": 80.0}, epoch == 1)
+
+
+def show(taken):
+    with show_progress(PHASES) as on_step:
+        for step in taken:
+            on_step(step)
 
 
 def test_losses_are_means_of_sentences():
@@ -57,7 +64,7 @@ def test_a_resumed_epoch_counts_only_what_was_seen():
 
 
 def test_a_line_an_epoch_without_a_terminal(capsys):
-    watched(steps(), PHASES)
+    show(steps())
     printed = capsys.readouterr()
     assert printed.out == ""
     lines = printed.err.splitlines()
@@ -68,9 +75,7 @@ def test_a_line_an_epoch_without_a_terminal(capsys):
 
 def test_only_the_first_process_shows_anything(monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
-    taken = []
-    watched((taken.append(step) or step for step in steps()), PHASES)
-    assert len(taken) == 8
+    show(steps())
     assert capsys.readouterr() == ("", "")
 
 
@@ -85,7 +90,7 @@ def test_a_terminal_gets_a_display(monkeypatch, capsys):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
-    watched(steps(), PHASES)
+    show(steps())
     text = screen.getvalue()
     assert "joint 1/2: semantics 9.000" in text
     assert "reading and tagging" in text
@@ -101,7 +106,7 @@ def test_an_interruption_leaves_the_display(monkeypatch):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        watched(interrupted(), PHASES)
+        show(interrupted())
     assert screen.getvalue().rstrip().endswith("\x1b[2K") or "\x1b[?25h" in screen.getvalue()  # the cursor is back
 
 

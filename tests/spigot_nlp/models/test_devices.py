@@ -4,6 +4,7 @@ What looks at values, as the masks of graphs and all that decodes, cannot be ask
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,12 +13,12 @@ from spigot.structures import describe
 from spigot_nlp.batches import Batch
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.optimiser import ModelOptimiser
 from tests.spigot_nlp.models.test_shared_encoders import all_shared
 from tests.spigot_nlp.models.test_system import TRAIN, labelled, three
-from tests.spigot_nlp.parsing import corpus, parser
+from tests.spigot_nlp.parsing import parser
 from tests.spigot_nlp.training.test_loop import trainer
+from tests.spigot_nlp.training.trainings import begin
 
 
 @pytest.mark.parametrize("make", [three, all_shared])
@@ -55,10 +56,10 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_batches_are_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_moved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training = trainer("spigot")
     seen = moves(monkeypatch)
-    next(training.steps())
+    begin(training.parser.config, tmp_path / "run", 1, corpus=training.corpus)
     assert seen == ["cpu"]
     seen.clear()
     whole = three()
@@ -69,18 +70,17 @@ def test_batches_are_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_training_goes_on_elsewhere() -> None:
     """Parameters, the optimisers' states and what wires remember follow the model."""
-    begun = trainer("adaptive-imle")
-    for _ in zip(range(4), begun.steps(), strict=False):
-        pass
-    moved = Trainer(parser("adaptive-imle"), corpus(), torch.device("meta"))
-    assert moved.parser.model.device.type == "meta"
-    for name, optimiser in begun.optimisers.items():
-        state = optimiser.state()
-        moved.optimisers[name].load_state(state)
-        for key, value in moved.optimisers[name].state().items():
+    begun, moved = trainer("adaptive-imle"), parser("adaptive-imle").model
+    begun.steps()
+    moved.to("meta")
+    assert moved.device.type == "meta"
+    for name, part in moved.parts().items():
+        optimiser, state = ModelOptimiser(*part), begun.state.optimisers[name].state()
+        optimiser.load_state(state)
+        for key, value in optimiser.state().items():
             assert value.shape == state[key].shape
-            assert value.device.type == ("cpu" if sparse_step(moved.optimisers[name], key) else "meta")
-    moved.load_model({name: value.to("meta") for name, value in begun.parser.model.state_dict().items()})
+            assert value.device.type == ("cpu" if sparse_step(optimiser, key) else "meta")
+    moved.load_state_dict({name: value.to("meta") for name, value in begun.parser.model.state_dict().items()})
 
 
 def sparse_step(optimiser: ModelOptimiser, key: str) -> bool:

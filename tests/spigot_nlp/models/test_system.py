@@ -16,7 +16,7 @@ from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.system import System
 from spigot_nlp.models.wire import Passed, Wire
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import batch_of, review_corpus, sentences
 
 DATA = review_corpus()

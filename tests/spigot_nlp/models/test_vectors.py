@@ -10,8 +10,8 @@ from spigot_nlp.config import Config
 from spigot_nlp.encoders import BiLSTMEncoder, encoder_settings
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training.loop import Trainer
 from tests.spigot_nlp.parsing import classification, review_corpus
+from tests.spigot_nlp.training.trainings import Training
 
 CLASSIFIER = {"classifier__encoder__word_dim": 3, "classifier__encoder__fixed_vectors": True}
 
@@ -47,8 +47,8 @@ def test_each_encoder_begins_with_its_own(files: dict[str, Any]) -> None:
 
 def test_what_is_fixed_stays_fixed_and_the_rest_learns(files: dict[str, Any]) -> None:
     config = classification("spigot", **files, **CLASSIFIER)
-    trainer = Trainer(built(config), review_corpus())
-    list(trainer.steps())
+    trainer = Training(built(config), review_corpus())
+    trainer.steps()
     assert rows(trainer.parser, "classifier", "cat") == [-1, -2, -3]
     assert rows(trainer.parser, "semantics", "cat") != [1, 2, 3, 4, 5, 6, 7, 8]
 

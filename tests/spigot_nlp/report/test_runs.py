@@ -30,7 +30,7 @@ from spigot_nlp.report.page import Page, render
 from spigot_nlp.report.results import SAMPLES
 from spigot_nlp.report.runs import report
 from spigot_nlp.report.step_chart import touched
-from spigot_nlp.training.run import train
+from spigot_nlp.training import train
 from tests.spigot_nlp.report.test_page import Outline
 
 ENCODER = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}
@@ -48,7 +48,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A pipeline and SPIGOT, trained for a moment. Tests may read them, not change them."""
     folder = tmp_path_factory.mktemp("runs")
     for system in ("pipeline", "spigot"):
-        list(train(_config(system), folder / f"tiny-{system}-0"))
+        train(_config(system), folder / f"tiny-{system}-0")
     return [folder / "tiny-pipeline-0", folder / "tiny-spigot-0"]
 
 

@@ -19,8 +19,8 @@ from spigot_nlp.report.material import Contender, Run, experiments, read_run
 from spigot_nlp.report.page import Page, render
 from spigot_nlp.report.runs import report
 from spigot_nlp.report.speed import Pace
+from spigot_nlp.training import train
 from spigot_nlp.training.judges import judges
-from spigot_nlp.training.run import train
 
 SMALL = {"encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}, "mlp": 8}
 GRAPHS = {**SMALL, "annotation": "graphs", "loss": "log", "pruning": {"learned": False, "rare_role": 0}}
@@ -49,7 +49,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "stages": stages,
             "training": {"epochs": 1, "batch": 4},
         }
-        list(train(make_config(given), folder / name))
+        train(make_config(given), folder / name)
     return {name: folder / name for name in STAGES}
 
 

@@ -16,7 +16,7 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.serve import Limits, Served, Server, open_systems
 from spigot_nlp.training import train
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import classifier, experiment, parser, reviews, sentences
 from tests.spigot_nlp.serve.browser import Browser, browser
 
@@ -119,8 +119,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     corpus = {"train": 14, "dev": 4, "test": 2}
     tagged = {"data__tags": "predicted", "data__folds": 2}
     small = experiment(data__source="synthetic", data__synthetic=corpus, training__epochs=1, **tagged)
-    for _ in train(small, folder):
-        pass
+    train(small, folder)
     return folder
 
 

@@ -17,7 +17,7 @@ from spigot_nlp.nn.whole import whole_weights
 from spigot_nlp.stages.graph_decision import GraphDecision, RoleRules, likely_roles
 from spigot_nlp.stages.graph_scores import Scored, dense_parts, graph_marginals
 from spigot_nlp.stages.graphs import GraphStage
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import corpus, experiment, sentences
 
 pytestmark = pytest.mark.skipif(not kernels.available, reason="there are no kernels")

@@ -19,11 +19,10 @@ from spigot_nlp.stages import TreeStage
 from spigot_nlp.stages.constraints import Constraints
 from spigot_nlp.stages.head_pruning import HeadPruner, HeadPruning
 from spigot_nlp.stages.trees import TreeSettings
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import train
+from spigot_nlp.training import Step, train
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import batch_of, corpus, experiment, of_lengths, parser, sentences, syntax
-from tests.spigot_nlp.training.interrupted import check_resumes
+from tests.spigot_nlp.training.trainings import Training, check_resumes, steps_of
 
 WHOLE = parser()
 BATCH = batch_of(of_lengths([3, 1, 5, 2]), WHOLE)
@@ -75,7 +74,7 @@ def test_tags_that_no_arc_has_are_no_heads() -> None:
         for head, tag in zip(s.heads or (), s.tags or (), strict=True)
     }
     whole = parser(syntax__pruning__dictionary=True)
-    Trainer(whole, corpus())  # which fills the table
+    Training(whole, corpus()).steps()  # which fills the table
     kept = syntax(whole).surviving(BATCH)
     tags = [("ROOT", *(s.tags or ())) for s in of_lengths([3, 1, 5, 2])]
     for k, length, j in words(BATCH.lengths):
@@ -167,17 +166,20 @@ def test_every_system_is_pruned_in_its_steps_and_in_parsing(system: str, labelle
 
 def test_the_pruner_is_trained_first_and_then_stays() -> None:
     whole = parser(syntax__pruning__learned=True, syntax__pruning__batch=5, syntax__pruning__epochs=2)
-    trainer = Trainer(whole, corpus())
+    trainer = Training(whole, corpus())
     pruner = syntax(whole).pruner
     assert pruner is not None
     before = {name: value.clone() for name, value in pruner.state_dict().items()}
     frozen: dict[str, torch.Tensor] = {}
-    for step in trainer.steps():
+
+    def look(step: Step) -> None:
         if step.phase == "syntax.pruner":
             assert step.sentences <= 5
             if step.dev is not None:
                 assert set(step.dev) == {"heads_a_word", "recall", "UAS"}
-                frozen = {name: value.clone() for name, value in pruner.state_dict().items()}
+                frozen.update({name: value.clone() for name, value in pruner.state_dict().items()})
+
+    trainer.steps(look)
     assert any(not torch.equal(frozen[name], value) for name, value in before.items())
     assert all(torch.equal(frozen[name], value) for name, value in pruner.state_dict().items())
     assert [phase.name for phase in trainer.phases] == ["syntax.pruner", "semantics.pruner", "joint"]
@@ -213,23 +215,23 @@ PRUNED = {"syntax__pruning__learned": True, "syntax__pruning__batch": 5, "syntax
 
 
 def test_interrupted_while_the_pruner_learns_it_goes_on_as_if_nothing_had_happened() -> None:
-    steps = check_resumes(lambda: Trainer(parser(training__epochs=1, **PRUNED), corpus()), every=2)
+    steps = check_resumes(experiment(training__epochs=1, **PRUNED), corpus(), every=2)
     assert steps[0].phase == "syntax.pruner"
 
 
 def test_a_parser_that_is_taken_over_brings_its_pruner(tmp_path: Path) -> None:
     data = {"data__source": "synthetic", "data__synthetic__train": 6, "data__synthetic__dev": 2, "training__epochs": 1}
     tests = {"data__synthetic__test": 1, "training__tests": False}
-    list(train(experiment(**data, **tests, **PRUNED), tmp_path / "first"))
+    train(experiment(**data, **tests, **PRUNED), tmp_path / "first")
     start = {"syntax__start": str(tmp_path / "first")}
-    steps = list(train(experiment("pipeline", **data, **tests, **PRUNED, **start), tmp_path / "second"))
+    steps = steps_of(experiment("pipeline", **data, **tests, **PRUNED, **start), tmp_path / "second")
     assert {step.phase for step in steps} == {"semantics.pruner", "semantics"}
     first, second = (syntax(load(tmp_path / name)).pruner for name in ("first", "second"))
     assert first is not None
     assert second is not None
     assert all(torch.equal(value, second.state_dict()[name]) for name, value in first.state_dict().items())
     with pytest.raises(ValueError, match=r"first was trained with another size of syntax; use its \[stages\.syntax\]"):
-        list(train(experiment("pipeline", **data, **tests, **start), tmp_path / "third"))
+        train(experiment("pipeline", **data, **tests, **start), tmp_path / "third")
 
 
 @pytest.mark.slow
@@ -249,7 +251,7 @@ def test_a_joint_training_from_scratch_stands_with_it_and_falls_without() -> Non
         switched = {"syntax.pruning.learned": learned, "syntax.pruning.dictionary": learned}
         config = make_config(recipe, {**switched, "syntax.pruning.epochs": 8})
         data = load_corpus(config.data, tests=False)
-        *_, last = Trainer(fresh(config, data.train), data).steps()
+        *_, last = Training(fresh(config, data.train), data).steps()
         assert last.dev is not None
         found[learned] = last.dev["UAS"]
     assert found[True] > found[False] + 15, found

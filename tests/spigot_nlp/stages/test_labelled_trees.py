@@ -22,11 +22,11 @@ from spigot_nlp.models.wire import Answer
 from spigot_nlp.stages import TreeStage
 from spigot_nlp.stages.constraints import Constraints
 from spigot_nlp.stages.tree_decision import TreeDecision
-from spigot_nlp.training import load, resume, train
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import build
+from spigot_nlp.training import load
+from spigot_nlp.training.start import build
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import batch_of, corpus, experiment, sentences, syntax
+from tests.spigot_nlp.training.trainings import Training, begin, rest_of, steps_of
 
 NAMES = {"DT": "det", "NN": "arg", "VBZ": "root", "RB": "advmod"}
 
@@ -108,10 +108,9 @@ def test_a_parser_learns_relations_and_is_judged_by_them() -> None:
         }
     )
     data = labelled_corpus()
-    trainer = Trainer(build(config, data), data)
+    trainer = Training(build(config, data), data)
     scores = [step.dev for step in trainer.steps() if step.dev is not None]
     assert list(scores[0])[:2] == ["LAS", "UAS"]
-    assert trainer.development.measure("syntax") == "LAS"
     assert max(score["LAS"] for score in scores) > 85
     found = list(trainer.parser.parse(data["trees"].dev))
     assert sum(a.relations == b.relations for a, b in zip(found, data["trees"].dev, strict=True)) >= 3
@@ -196,12 +195,9 @@ def test_a_labelled_run_resumes_and_writes_relations(tmp_path: Path) -> None:
         "training": {"epochs": 2, "batch": 4},
     }
     config = make_config(settings)
-    losses = [step.loss for step in train(config, tmp_path / "whole")]
-    begun = train(config, tmp_path / "cut")
-    for _ in range(5):  # one step beyond what the first epoch has saved
-        next(begun)
-    begun.close()
-    assert [step.loss for step in resume(tmp_path / "cut")] == losses[4:]
+    losses = [step.loss for step in steps_of(config, tmp_path / "whole")]
+    begin(config, tmp_path / "cut", 5)  # one step beyond what the first epoch has saved
+    assert [step.loss for step in rest_of(tmp_path / "cut")] == losses[4:]
     assert tomllib.loads((tmp_path / "whole" / "config.toml").read_text())["stages"]["syntax"]["labelled"]
     written = list(read(tmp_path / "whole" / "predictions.test.conllu"))
     assert all(sentence.relations is not None for sentence in written)
@@ -214,7 +210,7 @@ def test_a_labelled_run_resumes_and_writes_relations(tmp_path: Path) -> None:
     assert all(None not in (s.heads, s.relations) for s in load(tmp_path / "whole").parse(written))
     settings["stages"]["syntax"]["start"] = str(tmp_path / "whole")
     further = make_config(settings)
-    assert next(iter(train(further, tmp_path / "further"))).loss > 0
+    assert steps_of(further, tmp_path / "further")[0].loss > 0
 
 
 def test_half_precision_finds_trees() -> None:

@@ -5,15 +5,14 @@ import torch
 from torch import nn
 
 from spigot_nlp.training.average import RunningMean
-from spigot_nlp.training.loop import Trainer
-from tests.spigot_nlp.parsing import corpus, parser
-from tests.spigot_nlp.training.interrupted import check_resumes
+from tests.spigot_nlp.parsing import corpus, experiment, parser
+from tests.spigot_nlp.training.trainings import Training, check_resumes
 
 DATA = corpus(train=8, dev=3)
 
 
-def trainer(average: float) -> Trainer:
-    return Trainer(parser("spigot", DATA, training__average=average, training__epochs=2), DATA)
+def trainer(average: float) -> Training:
+    return Training(parser("spigot", DATA, training__average=average, training__epochs=2), DATA)
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.9, 0.999])
@@ -46,13 +45,9 @@ def test_training_goes_on_from_the_parameters_and_keeps_the_mean() -> None:
     plain, averaged = trainer(0.0), trainer(0.9)
     for one, other in zip(plain.steps(), averaged.steps(), strict=True):
         assert one.loss == other.loss  # the mean does not lead the way
-    raw, mean = plain.parser.model.state_dict(), averaged.average
-    last = averaged.parser.model.state_dict()
-    assert all(torch.equal(raw[name], last[name]) for name in raw)
-    assert not all(torch.equal(raw[name], value) for name, value in averaged.best.items())
-    mean.restart()
-    assert mean.state() == {}
+    raw, best = plain.parser.model.state_dict(), averaged.parser.model.state_dict()
+    assert not all(torch.equal(raw[name], value) for name, value in best.items())
 
 
 def test_an_interrupted_training_has_the_same_mean() -> None:
-    check_resumes(lambda: trainer(0.9), every=3)
+    check_resumes(experiment(training__average=0.9), DATA, every=3)

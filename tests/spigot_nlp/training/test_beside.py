@@ -8,10 +8,10 @@ import torch
 
 from spigot_nlp.config import Config
 from spigot_nlp.models.build import fresh
-from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.plan import phases
 from tests.spigot_nlp.parsing import batch_of, corpus
 from tests.spigot_nlp.training.stages import ENCODER, PRUNING, experiment
+from tests.spigot_nlp.training.trainings import Training
 
 DATA = corpus(train=8, dev=3)
 
@@ -46,9 +46,9 @@ def test_it_has_no_steps_of_its_own_and_learns_all_the_same() -> None:
     config = tagged()
     assert [phase.tasks for phase in phases(config)] == [("syntax", "semantics")]
     assert config.trained == ["tags", "syntax", "semantics"]
-    training = Trainer(fresh(config, DATA.train), DATA)
+    training = Training(fresh(config, DATA.train), DATA)
     before = [p.clone() for p in training.parser.model.stages["tags"].scorer.parameters()]  # pyright: ignore
-    steps = list(training.steps())
+    steps = training.steps()
     assert {step.task for step in steps} == {"syntax", "semantics"}
     after = training.parser.model.stages["tags"].scorer.parameters()  # pyright: ignore
     assert all(not torch.equal(old, new) for old, new in zip(before, after, strict=True))

@@ -11,9 +11,8 @@ from spigot_nlp.models import checkpoint
 from spigot_nlp.models.checkpoint import write_tensors
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training import train
-from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.requirements import unread
-from spigot_nlp.training.run import build, take_stages
+from spigot_nlp.training.start import build, init_stages
 from tests.spigot_nlp.parsing import batch_of, review_corpus, sentences
 from tests.spigot_nlp.training.stages import ENCODER, experiment
 
@@ -40,9 +39,9 @@ def kept(config: Config, run: Path) -> Parser:
 
 
 def taken(config: Config) -> Parser:
-    trainer = Trainer(build(config, DATA), DATA)
-    take_stages(trainer)
-    return trainer.parser
+    parser = build(config, DATA)
+    init_stages(parser)
+    return parser
 
 
 def scores(parser: Parser) -> torch.Tensor:
@@ -113,10 +112,10 @@ def test_a_frozen_branch_is_refused_where_others_train_what_it_reads(over: str) 
     assert reads_only.trained == ["mood"]
 
 
-def test_what_earlier_versions_trained_is_loaded_and_not_trained_again(tmp_path: Path) -> None:
+def test_what_is_to_be_frozen_and_others_train_is_refused(tmp_path: Path) -> None:
     chosen = experiment(tables(BRANCH, "words", "pipeline"), training__pretrain=1)  # as it stands in a run folder
     with pytest.raises(ValueError, match="'pipeline' freezes syntax"):
-        next(iter(train(chosen, tmp_path / "run")))
+        train(chosen, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +12,20 @@ from torch import Tensor, nn
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.models.system import Part
+from spigot_nlp.training import Step
 from spigot_nlp.training.development import Development
-from spigot_nlp.training.loop import Step, Trainer
-from spigot_nlp.training.plan import Phase
-from tests.spigot_nlp.parsing import CLASSIFIERS, THROUGH, classifier, review_corpus, reviews, semantics, sentences
-from tests.spigot_nlp.training.interrupted import check_resumes
+from tests.spigot_nlp.parsing import (
+    CLASSIFIERS,
+    THROUGH,
+    classification,
+    classifier,
+    review_corpus,
+    reviews,
+    semantics,
+    sentences,
+)
+from tests.spigot_nlp.training.test_loop import scripted
+from tests.spigot_nlp.training.trainings import Training, check_resumes
 
 DATA = review_corpus()
 NO_PRUNER: dict[str, Any] = {"semantics__pruning__learned": False}
@@ -30,8 +38,8 @@ STRUCTURES: dict[str, dict[str, Any]] = {
 }
 
 
-def trainer(system: str = "spigot", data: Corpus = DATA, **overrides: Any) -> Trainer:
-    return Trainer(classifier(system, data, **overrides), data)
+def trainer(system: str = "spigot", data: Corpus = DATA, **overrides: Any) -> Training:
+    return Training(classifier(system, data, **overrides), data)
 
 
 def values(module: nn.Module | None) -> list[Tensor]:
@@ -56,14 +64,14 @@ def with_labels(labels: Split, data: Corpus = DATA) -> Corpus:
     return Corpus({**data.sets, "labels": labels})
 
 
-def watched(training: Trainer) -> list[tuple[int, int, str, list[int], bool]]:
+def watched(training: Training) -> list[tuple[int, int, str, list[int], bool]]:
     """Phase, epoch, task, sentences and whether the parser may be reached, of every step there will be."""
     seen: list[tuple[int, int, str, list[int], bool]] = []
     model = training.parser.model
     loss = model.loss
 
     def spy(batch: Any, task: str, *, through: bool = True) -> Tensor:
-        progress = training.progress
+        progress = training.state.progress
         # The number of a sentence is what is left of its seed.
         seen.append((progress.phase, progress.epoch, task, [k % 2**24 for k in batch.seeds.tolist()], through))
         return loss(batch, task, through=through)
@@ -87,7 +95,7 @@ def test_an_epoch_has_all_labels_once_and_a_fresh_part_of_the_graphs() -> None:
     for seed in (0, 0, 1):
         training = trainer("ste", data, training__share=0.3, training__epochs=4, seed=seed, **NO_PRUNER)
         seen = watched(training)
-        steps = list(training.steps())
+        steps = training.steps()
         for chosen in sentences_of(seen, 0, "semantics").values():
             assert sorted(chosen) == list(range(10))  # pretraining sees all of them
         labels = sentences_of(seen, 1, "classifier")
@@ -112,7 +120,7 @@ def test_the_ratio_is_of_the_sentences_of_the_last_stage_and_at_most_all(ratio: 
     some = replace(data["labels"], train=data["labels"].train[:6])
     data = replace(data, sets={**data.sets, "labels": some})
     training = trainer("ste", data, training__ratio=ratio, training__epochs=1, training__pretrain=0, **NO_PRUNER)
-    steps = list(training.steps())
+    steps = training.steps()
     assert sum(step.sentences for step in steps if step.task == "semantics") == drawn
     assert sum(step.sentences for step in steps if step.task == "classifier") == 6
 
@@ -121,7 +129,7 @@ def test_the_ratio_is_of_the_sentences_of_the_last_stage_and_at_most_all(ratio: 
 def test_the_share_is_at_least_a_sentence_and_at_most_all(share: float, drawn: int) -> None:
     training = trainer("ste", training__share=share, training__epochs=1, training__pretrain=0, **NO_PRUNER)
     seen = watched(training)
-    list(training.steps())
+    training.steps()
     assert len(sentences_of(seen, 0, "semantics")[0]) == drawn
 
 
@@ -133,14 +141,18 @@ def test_a_task_trains_its_own_models(system: str, structure: str) -> None:
     inside = [name for name in parts if name != "classifier"][:1]
     before = {name: own(part) for name, part in parts.items()}
     reached = False
-    for step in training.steps():
+
+    def look(step: Step) -> None:
+        nonlocal reached
         changed = {name for name, part in parts.items() if not equal(before[name], own(part))}
         if step.task == "classifier" and system == "spigot":
             assert {"classifier"} <= changed <= {"classifier", *inside}
             reached |= len(changed) == 2
         elif step.dev is None:
             assert changed == {step.task}
-        before = {name: own(part) for name, part in parts.items()}
+        before.update({name: own(part) for name, part in parts.items()})
+
+    training.steps(look)
     assert reached == (system == "spigot")
 
 
@@ -149,71 +161,67 @@ def test_the_end_task_reaches_the_parser_after_the_warm_up(warm_up: int) -> None
     training = trainer("ste", training__warm_up=warm_up, training__epochs=2, **NO_PRUNER)
     seen = watched(training)
     before, reached = values(semantics(training.parser)), {1: False, 2: False}
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         if step.task == "classifier":
             reached[step.epoch] |= not same(before, semantics(training.parser))
-        before = values(semantics(training.parser))
+        before[:] = values(semantics(training.parser))
+
+    training.steps(look)
     assert reached == {1: warm_up == 0, 2: True}
     assert {(epoch, through) for phase, epoch, _, _, through in seen if phase == 1} == {(0, warm_up == 0), (1, True)}
 
 
-class Scripted(Development):
-    """Dev scores that are given, by the measure of the phase."""
-
-    script: dict[str, list[float]]
-
-    def scores(self, phase: Phase, before: Mapping[str, list[Any]]) -> tuple[dict[str, float], dict[str, list[Any]]]:
-        if phase.judge is None:
-            return {}, {}
-        measure = self.measure(phase.judge)
-        return {measure: self.script[measure].pop(0)}, {}
-
-
-def scripted(training: Trainer, **script: list[float]) -> Trainer:
-    training.development = Scripted(training.parser, training.corpus)
-    training.development.script = script
-    return training
-
-
 @pytest.mark.parametrize("system", ["pipeline", "spigot"])
-def test_the_joint_phase_starts_from_the_best_parser(system: str) -> None:
+def test_the_joint_phase_starts_from_the_best_parser(system: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not from the last one; and a pipeline keeps it to the end."""
-    training = scripted(trainer(system, training__pretrain=3), LF=[1.0, 9.0, 2.0], accuracy=[5.0, 6.0])
+    training = trainer(system, training__pretrain=3)
+    script = scripted({"LF": iter([1.0, 9.0, 2.0]), "accuracy": iter([5.0, 6.0])})
+    monkeypatch.setattr(Development, "scores", script)
     model, best = training.parser.model, list[Tensor]()
     started = False
     loss = model.loss
 
     def spy(batch: Any, task: str, *, through: bool = True) -> Tensor:
         nonlocal started
-        if training.progress.phase == 2 and not started:
+        if training.state.progress.phase == 2 and not started:
             started = True
             assert same(best, semantics(model))
         return loss(batch, task, through=through)
 
     model.loss = spy  # pyright: ignore[reportAttributeAccessIssue]
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         if step.phase == "semantics" and step.is_best:
-            best = values(semantics(model))
+            best[:] = values(semantics(model))
         elif step.phase == "semantics" and step.dev is not None:
             assert not same(best, semantics(model)) or step.epoch == 1
+
+    training.steps(look)
     assert started
     assert same(best, semantics(model)) == (system == "pipeline")
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 6), (0, 8)])
-def test_training_stops_when_the_dev_accuracy_gets_no_better(patience: int, epochs: int) -> None:
+def test_training_stops_when_the_dev_accuracy_gets_no_better(
+    patience: int, epochs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     training = trainer("ste", training__epochs=8, training__patience=patience, training__pretrain=1, **NO_PRUNER)
-    scripted(training, LF=[50.0], accuracy=[1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0])
+    script = {"LF": iter([50.0]), "accuracy": iter([1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0])}
+    monkeypatch.setattr(Development, "scores", scripted(script))
     best: dict[str, Tensor] = {}
     ends: list[Step] = []
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         if step.is_best:
-            best = {name: value.clone() for name, value in training.parser.model.state_dict().items()}
+            best.update({name: value.clone() for name, value in training.parser.model.state_dict().items()})
         if step.phase == "joint" and step.dev is not None:
             ends.append(step)
+
+    training.steps(look)
     assert len(ends) == epochs
     assert [step.is_best for step in ends] == [True, True, False, True, False, False, False, False][:epochs]
-    assert all(torch.equal(value, training.best[name]) for name, value in best.items())
+    assert all(torch.equal(value, training.parser.model.state_dict()[name]) for name, value in best.items())
 
 
 @pytest.mark.parametrize("anew", [False, True])
@@ -223,18 +231,21 @@ def test_annealing_goes_on_where_pretraining_left_it_or_starts_anew(anew: bool) 
     training = trainer(
         "ste", training__pretrain=2, training__epochs=3, training__restart_annealing=anew, **NO_PRUNER, **rates
     )
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         before = 2 if step.phase == "joint" and not anew else 0
         assert _rate(training, "semantics") == pytest.approx(1e-3 / 2 ** (step.epoch - 1 + before))
         assert _rate(training, "classifier") == pytest.approx(1e-3 / 2 ** ((step.epoch - 1) // 2))
+
+    training.steps(look)
     latent = trainer("ste", training__pretrain=2, semantics__optimiser__anneal_every=1, **LATENT)
-    assert [_rate(latent, "semantics") for step in latent.steps() if step.dev] == pytest.approx([1e-3, 5e-4])
+    found: dict[int, float] = {}
+    latent.steps(lambda step: found.update({step.epoch: _rate(latent, "semantics")}))
+    assert list(found.values()) == pytest.approx([1e-3, 5e-4])
 
 
-def _rate(training: Trainer, name: str) -> float:
-    part = training.optimisers[name]
-    (rate,) = {part.rate, part._sparse.rate}
-    return rate
+def _rate(training: Training, name: str) -> float:
+    return training.state.optimisers[name].rate
 
 
 @pytest.mark.parametrize("structure", sorted(STRUCTURES))
@@ -244,7 +255,7 @@ def test_every_system_trains_a_latent_parser(system: str, structure: str) -> Non
     training = trainer(system, data, training__epochs=3, estimator__samples=3, **LATENT, **STRUCTURES[structure])
     parser, _ = training.parser.model.stages.values()
     before = values(parser)
-    steps = list(training.steps())
+    steps = training.steps()
     assert {step.task for step in steps} == {"classifier"}
     assert all(math.isfinite(step.loss) for step in steps)
     assert not same(before, parser)
@@ -268,7 +279,7 @@ def test_a_latent_parser_reads_no_data_of_its_own(structure: str) -> None:
     settings = {**LATENT, **STRUCTURES[structure]}
     one, other = (trainer("spigot", data, **settings) for data in (clean, spoilt))
     assert one.parser.vocab == other.parser.vocab
-    assert list(one.steps()) == list(other.steps())
+    assert one.steps() == other.steps()
     for name, value in one.parser.model.state_dict().items():
         assert torch.equal(value, other.parser.model.state_dict()[name])
     assert "poison" not in one.parser.vocab.words
@@ -291,12 +302,12 @@ def test_interrupted_at_any_step_it_goes_on_as_if_nothing_had_happened(name: str
     """Steps, scores, structures and parameters must agree to the last bit; `changed` needs what was found before."""
     system, settings, every = STOPPED[name]
     settings = {**settings, "training__epochs": 2}
-    steps = check_resumes(lambda: trainer(system, **settings), every)
+    steps = check_resumes(classification(system, **settings), DATA, every)
     assert system == "bilstm" or "changed" in (steps[-1].dev or {})
 
 
 def test_seeds_decide_everything() -> None:
-    first, second, other = (list(trainer(seed=seed, training__epochs=1).steps()) for seed in (1, 1, 2))
+    first, second, other = (trainer(seed=seed, training__epochs=1).steps() for seed in (1, 1, 2))
     assert first == second
     assert first != other
 
@@ -313,7 +324,7 @@ def test_every_system_learns_a_tiny_corpus(system: str) -> None:
     settings = {f"{model}__optimiser__learning_rate": 0.02 for model in ("semantics", "classifier")}
     settings |= {"classifier__encoder__input_dropout": 0.0, "classifier__dropout": 0.0}
     settings |= {"training__epochs": 8, "training__batch": 6, "estimator__samples": 5}
-    steps = list(trainer(system, data, **settings, **NO_PRUNER).steps())
+    steps = trainer(system, data, **settings, **NO_PRUNER).steps()
     losses = [sum(s.loss for s in steps if s.task == "classifier" and s.epoch == e) for e in range(1, 9)]
     assert min(losses) < 0.7 * losses[0]
     assert max(step.dev["accuracy"] for step in steps if step.dev and "accuracy" in step.dev) >= 75
@@ -326,7 +337,7 @@ def test_five_classes_and_an_empty_sentence_can_be_learned_from() -> None:
     data = with_labels(Split([*data["labels"].train, Sentence((), label=4)], dev), data)
     for settings in ({}, LATENT, {**LATENT, **TREES}, {"classifier__structure": "random"}):
         training = trainer("spigot", data, training__epochs=1, **settings)
-        steps = list(training.steps())
+        steps = training.steps()
         assert sum(step.sentences for step in steps if step.task == "classifier") == 21
         assert steps[-1].dev is not None
         assert steps[-1].dev["accuracy"] <= 75
@@ -334,17 +345,17 @@ def test_five_classes_and_an_empty_sentence_can_be_learned_from() -> None:
 
 def test_what_cannot_be_trained_is_said_at_once() -> None:
     with pytest.raises(ValueError, match=r"have 1 different labels"):
-        trainer("spigot", review_corpus(classes=(1,)))
+        trainer("spigot", review_corpus(classes=(1,))).steps()
     with pytest.raises(ValueError, match=r"classifier has no classes to train on"):
-        trainer("bilstm", with_labels(Split()))
+        trainer("bilstm", with_labels(Split())).steps()
     with pytest.raises(ValueError, match=r"classifier has no classes to train on; set data\.labels\.train"):
-        Trainer(classifier("bilstm", DATA), with_labels(Split()))
+        Training(classifier("bilstm", DATA), with_labels(Split())).steps()
     labelled = Corpus({"labels": DATA["labels"]})
     with pytest.raises(ValueError, match="semantics has no graphs to train on"):
-        trainer("spigot", labelled)
+        trainer("spigot", labelled).steps()
     with pytest.raises(ValueError, match="syntax has no trees to train on"):
-        trainer("spigot", labelled, **TREES)
-    assert trainer("spigot", labelled, **LATENT).phases
+        trainer("spigot", labelled, **TREES).steps()
+    assert trainer("spigot", labelled, **LATENT).steps()
 
 
 def test_sentences_without_a_class_are_not_learned_from() -> None:

@@ -1,6 +1,5 @@
 """Classifiers in folders, with parsers from other folders."""
 
-import itertools
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,10 +16,12 @@ from spigot_nlp.evaluation.labels import score_labels
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.checkpoint import load, write_tensors
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import build, resume, take_stages, train
+from spigot_nlp.training import resume, train
+from spigot_nlp.training.plan import phases
+from spigot_nlp.training.start import build, init_stages
 from tests.spigot_nlp.parsing import classification, classifier, review_corpus, reviews, semantics, sentences
 from tests.spigot_nlp.training.test_run import finished
+from tests.spigot_nlp.training.trainings import Training, begin, rest_of, steps_of
 
 LATENT: dict[str, Any] = {"classifier__latent": True}
 TREES: dict[str, Any] = {"classifier__structure": "trees"}
@@ -70,7 +71,7 @@ def test_a_run_folder_says_how_good_it_is(
     data: Path, tmp_path: Path, overrides: dict[str, Any], scored: set[str], written: set[str]
 ) -> None:
     out = tmp_path / "run"
-    list(train(config(data, **{"training__epochs": 2, **overrides}), out))
+    train(config(data, **{"training__epochs": 2, **overrides}), out)
     scores = json.loads((out / "scores.json").read_text())
     assert set(scores) == {part + name for part in ("dev", "id") for name in scored}
     names = {path.name for path in out.glob("predictions.*")}
@@ -92,8 +93,8 @@ def test_gold_graphs_of_the_labelled_sentences_are_left_behind(data: Path) -> No
     assert all(sentence.graph is not None for sentence in corpus["labels"].train)
     bare = [replace(s.without_annotation(), label=s.label) for s in corpus["labels"].train]
     plain = Corpus({**corpus.sets, "labels": replace(corpus["labels"], train=bare)})
-    one, other = (Trainer(build(chosen, some), some) for some in (corpus, plain))
-    assert list(one.steps()) == list(other.steps())
+    one, other = (Training(build(chosen, some), some) for some in (corpus, plain))
+    assert one.steps() == other.steps()
     for name, value in one.parser.model.state_dict().items():
         assert torch.equal(value, other.parser.model.state_dict()[name])
 
@@ -102,15 +103,13 @@ def test_gold_graphs_of_the_labelled_sentences_are_left_behind(data: Path) -> No
 def test_an_interrupted_run_ends_like_one_that_was_not(data: Path, tmp_path: Path, overrides: dict[str, Any]) -> None:
     """Every step of the trainer is interrupted in `test_classification.py`; this is about what a folder keeps."""
     chosen = config(data, training__save_seconds=0.0, **overrides)
-    total = len(list(train(chosen, tmp_path / "whole")))
+    total = len(steps_of(chosen, tmp_path / "whole"))
     expected = finished(tmp_path / "whole")
     assert expected["about"]["structures"]
     for stop in (total // 2, total - 1):
         out = tmp_path / f"cut{stop}"
-        running = train(chosen, out)
-        assert len(list(itertools.islice(running, stop))) == stop
-        running.close()
-        assert len(list(resume(out))) == total - stop
+        begin(chosen, out, stop)
+        assert len(rest_of(out)) == total - stop
         assert finished(out) == expected
 
 
@@ -119,30 +118,30 @@ def test_a_parser_is_taken_over_exactly(tmp_path: Path, overrides: dict[str, Any
     """Parameters, pruner and the tables of what was seen; the classifier stays as it was."""
     corpus = review_corpus()
     theirs = classifier("pipeline", corpus, seed=5, **overrides)
-    Trainer(theirs, corpus)  # which fills the tables
+    Training(theirs, corpus).steps()  # which fills the tables
     for parameter in theirs.model.parameters():
         torch.nn.init.normal_(parameter)
     run = str(saved(theirs, tmp_path / "run"))
     source = {f"training__{stage}_from": run}
-    mine = Trainer(classifier("spigot", corpus, **source, **overrides), corpus)
-    before = {name: value.clone() for name, value in mine.parser.model.state_dict().items()}
-    take_stages(mine)
-    for name, value in mine.parser.model.state_dict().items():
+    mine = classifier("spigot", corpus, **source, **overrides)
+    before = {name: value.clone() for name, value in mine.model.state_dict().items()}
+    init_stages(mine)
+    for name, value in mine.model.state_dict().items():
         taken = name.startswith(f"_stages.{stage}.")
         assert torch.equal(value, (theirs.model.state_dict() if taken else before)[name]), name
         assert not taken or not value.is_floating_point() or not torch.equal(value, before[name]) or "chance" in name
     assert sum("pruner" in name for name in before) > 0 or stage == "syntax"
-    assert [phase.name for phase in mine.phases] == ["joint"]
+    assert [phase.name for phase in phases(mine.config)] == ["joint"]
 
 
 def test_a_pipeline_keeps_the_parser_it_took(data: Path, tmp_path: Path) -> None:
     chosen = config(data, training__epochs=1)
     corpus = load_corpus(chosen.data)
     source = build(replace_seed(chosen), corpus)
-    Trainer(source, corpus)
+    Training(source, corpus).steps()
     saved(source, tmp_path / "first")
     taken = config(data, "pipeline", training__semantics_from=str(tmp_path / "first"), training__pretrain=0)
-    assert {step.task for step in train(taken, tmp_path / "second")} == {"classifier"}
+    assert {step.task for step in steps_of(taken, tmp_path / "second")} == {"classifier"}
     first, second = (semantics(load(tmp_path / run)).state_dict() for run in ("first", "second"))
     assert any("pruner" in name for name in first)
     for name, value in first.items():
@@ -159,7 +158,7 @@ def test_a_parser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
     def take(theirs: Parser, **overrides: Any) -> None:
         source = {"training__semantics_from": str(saved(theirs, tmp_path / "run"))}
-        take_stages(Trainer(classifier("spigot", corpus, **source, **overrides), corpus))
+        init_stages(classifier("spigot", corpus, **source, **overrides))
 
     def labelled(train: list[Sentence]) -> Corpus:
         return Corpus({**corpus.sets, "labels": replace(labels, train=train)})
@@ -186,14 +185,10 @@ def test_a_parser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_run_goes_on_with_the_data_it_was_begun_with(data: Path, tmp_path: Path) -> None:
-    running = train(config(data, **LATENT), tmp_path / "run")
-    next(running)
-    running.close()
+    begin(config(data, **LATENT), tmp_path / "run", 1)
     write(sentences(9, seed=7), data / "train.sdp")
-    assert list(resume(tmp_path / "run"))  # a latent parser does not read these
-    running = train(config(data, "bilstm"), tmp_path / "other")
-    next(running)
-    running.close()
+    assert rest_of(tmp_path / "run")  # a latent parser does not read these
+    begin(config(data, "bilstm"), tmp_path / "other", 1)
     write(reviews(9, 3), data / "train.jsonl")
     with pytest.raises(ValueError, match=r"The training data have \d+ words, and had \d+ when"):
-        next(resume(tmp_path / "other"))
+        resume(tmp_path / "other")

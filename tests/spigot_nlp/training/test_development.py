@@ -13,7 +13,7 @@ from spigot_nlp.evaluation.metrics import accuracy, graph_counts, tree_counts
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.development import Development
 from spigot_nlp.training.plan import Phase, phases
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import classifier, review_corpus, sentences
 
 DATA = review_corpus()

@@ -11,11 +11,11 @@ from torch import nn
 from torch.multiprocessing.spawn import start_processes
 
 from spigot_nlp.training.distributed import anyone, is_main, processes, rank, share, sum_gradients, total, wait
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import classifier, experiment, review_corpus
 from tests.spigot_nlp.processes import QUICK
 from tests.spigot_nlp.training.stages import shared_encoder, three_stages
+from tests.spigot_nlp.training.trainings import Training
 
 GROUPS = [[5, 6, 7], [3], [1, 2]]  # the second leaves nothing for the other process
 
@@ -57,7 +57,7 @@ def trained() -> list[torch.Tensor]:
     ):
         system = build(config, data)
         system.model.double()
-        losses = [step.loss for step in Trainer(system, data).steps()]
+        losses = [step.loss for step in Training(system, data).steps()]
         found += [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
     return found
 
@@ -70,7 +70,7 @@ def trained_classifiers() -> list[torch.Tensor]:
     for settings in ({"training__share": 0.5, "semantics__pruning__learned": False}, latent_trees):
         system = classifier("spigot", data, training__batch=3, training__epochs=2, **settings)
         system.model.double()
-        losses = [step.loss for step in Trainer(system, data).steps()]
+        losses = [step.loss for step in Training(system, data).steps()]
         found += [torch.tensor(losses, dtype=torch.float64), *system.model.state_dict().values()]
     return found
 

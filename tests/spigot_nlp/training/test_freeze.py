@@ -6,31 +6,31 @@ import pytest
 import torch
 
 from spigot_nlp.config import make_config
-from spigot_nlp.training.loop import Trainer
 from spigot_nlp.training.plan import phases
 from tests.spigot_nlp.parsing import corpus, parser
+from tests.spigot_nlp.training.trainings import Training
 
 DATA = corpus(train=8, dev=3)
 
 
-def trained(system: str, **overrides: Any) -> Trainer:
+def trained(system: str, **overrides: Any) -> Training:
     settings = {"semantics__pruning__learned": False, "training__pretrain": 0, **overrides}
-    training = Trainer(parser(system, DATA, **settings), DATA)
-    list(training.steps())
+    training = Training(parser(system, DATA, **settings), DATA)
+    training.steps()
     return training
 
 
 def test_it_is_joint_training_without_a_gradient_on_the_wire() -> None:
     learning = trained("pipeline", syntax__freeze=False)
     joint = trained("spigot", training__warm_up=99)
-    assert learning.progress.history == joint.progress.history
+    assert learning.run.history == joint.run.history
     for one, other in zip(learning.parser.model.parameters(), joint.parser.model.parameters(), strict=True):
         assert torch.equal(one, other)
 
 
 def test_a_stage_that_gradients_reach_is_never_frozen() -> None:
     plain, told = trained("ste"), trained("ste", syntax__freeze=False)
-    assert plain.progress.history == told.progress.history
+    assert plain.run.history == told.run.history
 
 
 def test_the_plan() -> None:

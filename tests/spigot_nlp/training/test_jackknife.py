@@ -1,9 +1,7 @@
 """Structures from parsers that have not seen the sentence."""
 
-import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +12,10 @@ from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.models.system import System
 from spigot_nlp.nn.encoder import UNKNOWN
-from spigot_nlp.training.loop import Trainer
+from spigot_nlp.training.jackknife import Jackknife
 from spigot_nlp.training.plan import phases
-from spigot_nlp.training.run import _restore, save_state
 from tests.spigot_nlp.parsing import experiment, parser, sentences
+from tests.spigot_nlp.training.trainings import Training, check_resumes
 
 ALL = sentences(12, seed=1)
 OTHERS = sentences(2, seed=5)
@@ -26,11 +24,11 @@ DATA = Corpus({"trees": Split([*ALL, ALL[0]], sentences(3, seed=3)), "graphs": S
 SETTINGS: dict[str, Any] = {"semantics__pruning__learned": False, "syntax__folds": 3, "training__pretrain": 2}
 
 
-def trainer(data: Corpus = DATA, **overrides: Any) -> Trainer:
-    return Trainer(parser("pipeline", data, **{**SETTINGS, **overrides}), data)
+def trainer(data: Corpus = DATA, **overrides: Any) -> Training:
+    return Training(parser("pipeline", data, **{**SETTINGS, **overrides}), data)
 
 
-def parameters(training: Trainer, stage: str) -> list[torch.Tensor]:
+def parameters(training: Training, stage: str) -> list[torch.Tensor]:
     return [p.detach().clone() for p in training.parser.model.stages[stage].parameters()]
 
 
@@ -49,11 +47,11 @@ def test_nobody_learns_from_its_own_fold(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def loss(self: System, batch: Any, task: str, **options: Any) -> Any:
         rows = [tuple(row[1 : length + 1].tolist()) for row, length in zip(batch.words, batch.lengths, strict=True)]
-        seen.setdefault(training.phases[training.progress.phase].name, Counter()).update(rows)
+        seen.setdefault(training.phases[training.state.progress.phase].name, Counter()).update(rows)
         return original(self, batch, task, **options)
 
     monkeypatch.setattr(System, "loss", loss)
-    list(training.steps())
+    training.steps()
     index = training.parser.vocab.word_index
     texts = [tuple(index[form.lower()] for form in s.forms) for s in DATA["trees"].train]
     assert set(seen["syntax"]) == set(texts)
@@ -65,61 +63,59 @@ def test_nobody_learns_from_its_own_fold(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_parser_is_that_of_a_plain_pipeline_and_its_reader_reads_others() -> None:
     plain, folded = trainer(syntax__folds=0), trainer()
     for training in (plain, folded):
-        list(training.steps())
+        training.steps()
     for one, other in zip(parameters(plain, "syntax"), parameters(folded, "syntax"), strict=True):
         assert torch.equal(one, other)
-    syntax = [line for line in plain.progress.history if line["phase"] == "syntax"]
-    assert [line for line in folded.progress.history if line["phase"] == "syntax"] == syntax
+    syntax = [line for line in plain.run.history if line["phase"] == "syntax"]
+    assert [line for line in folded.run.history if line["phase"] == "syntax"] == syntax
     semantics = (parameters(training, "semantics") for training in (plain, folded))
     assert not all(torch.equal(*pair) for pair in zip(*semantics, strict=True))
 
 
-def test_what_is_read_is_what_the_fold_found() -> None:
-    """Each fold's parser is remembered when it has learned, and asked again."""
+def test_what_is_read_is_what_the_fold_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fold's parser is asked again when it has learned; words that it has not seen are unknown to it."""
     training = trainer()
-    syntax, found = training.parser.model.stages["syntax"], {}
-    end = training.jackknife.end
+    parser, read = training.parser, dict[tuple[str, ...], torch.Tensor]()
+    syntax, found = parser.model.stages["syntax"], dict[tuple[int, tuple[str, ...]], torch.Tensor]()
+    texts = [sentence.forms for sentence in DATA["trees"].train]
+    folds = [texts.index(text) * 3 // len(texts) for text in texts]
+    encoded = {s.forms: parser.encoded(s, {}) for s in (*DATA["trees"].train, *DATA["graphs"].train)}
+    end, given = Jackknife.end, Jackknife.given
 
-    def watched(stage: str, fold: int) -> None:
-        known = {word for k in training.jackknife.rest(stage, fold) for word in training._data[stage][k].tokens[0]}
-        lemmas = {lemma for k in training.jackknife.rest(stage, fold) for lemma in training._data[stage][k].tokens[1]}
-        for k, sentence in enumerate(training._data["semantics"]):
-            tokens = sentence.tokens.copy()
+    def ended(self: Jackknife, stage: str, fold: int) -> None:
+        seen = [encoded[text].tokens for text, other in zip(texts, folds, strict=True) if other != fold]
+        known, lemmas = ({k for tokens in seen for k in tokens[row]} for row in (0, 1))
+        for sentence in DATA["graphs"].train:
+            tokens = encoded[sentence.forms].tokens.copy()
             tokens[0] = [word if word in known else UNKNOWN for word in tokens[0]]
             tokens[1] = [lemma if lemma in lemmas else UNKNOWN for lemma in tokens[1]]
-            batch = collate([sentence._replace(tokens=tokens)])
-            found[fold, k] = syntax.structure.argmax(*syntax.evidence(batch))
-        end(stage, fold)
+            batch = collate([encoded[sentence.forms]._replace(tokens=tokens)])
+            found[fold, sentence.forms] = syntax.structure.argmax(*syntax.evidence(batch))[0]
+        end(self, stage, fold)
 
-    training.jackknife.end = watched
-    list(training.steps())
-    texts = [sentence.forms for sentence in DATA["trees"].train]
-    for k, sentence in enumerate(DATA["graphs"].train):
-        batch = collate([training._data["semantics"][k]])
-        read = training.parser.model.read("semantics", training.jackknife.given(batch, "semantics", [k]))[0]
-        if sentence in OTHERS:
-            wanted = syntax.structure.argmax(*syntax.evidence(batch))
-        else:
-            wanted = found[texts.index(sentence.forms) * 3 // len(texts), k]
-        assert torch.equal(read, wanted)
+    def noted(self: Jackknife, batch: Any, task: str, sentences: Any) -> Any:
+        whole = given(self, batch, task, sentences)
+        for row, k in enumerate(sentences if task == "semantics" else ()):
+            sentence = DATA["graphs"].train[k]
+            n = len(sentence) + 1
+            read[sentence.forms] = whole.read["syntax"][row, :n, :n]
+        return whole
+
+    monkeypatch.setattr(Jackknife, "end", ended)
+    monkeypatch.setattr(Jackknife, "given", noted)
+    training.steps()
+    assert read.keys() == {sentence.forms for sentence in DATA["graphs"].train}
+    for text, z in read.items():
+        if text in texts:
+            assert torch.equal(z, found[folds[texts.index(text)], text])
+        else:  # the parser of all sentences has not seen it
+            batch = collate([encoded[text]])
+            assert torch.equal(z, syntax.structure.argmax(*syntax.evidence(batch))[0])
 
 
-def test_a_training_goes_on_in_the_middle_of_a_fold(tmp_path: Path) -> None:
-    whole = trainer()
-    steps = list(whole.steps())
-    places = [k for k, step in enumerate(steps) if step.phase in ("syntax fold 2/3", "semantics")]
-    for place in (places[1], places[-2]):
-        broken = trainer()
-        taken = broken.steps()
-        for _ in range(place):
-            next(taken)
-        save_state(broken, tmp_path)
-        again = Trainer(parser("pipeline", DATA, **{**SETTINGS, "seed": 0}), DATA)
-        _restore(again, tmp_path)
-        assert list(again.steps()) == steps[place:]
-        assert again.progress.history == whole.progress.history
-        values = (training.parser.model.state_dict().values() for training in (whole, again))
-        assert all(torch.equal(*pair) for pair in zip(*values, strict=True))
+def test_a_training_goes_on_in_the_middle_of_a_fold() -> None:
+    steps = check_resumes(experiment("pipeline", **SETTINGS), DATA, every=5)
+    assert {"syntax fold 2/3", "semantics"} < {step.phase for step in steps[::5]}
 
 
 @pytest.mark.parametrize(
@@ -145,20 +141,7 @@ def test_other_systems_and_other_data_are_refused() -> None:
         make_config({"system": "pipeline", "syntax": {"folds": 2, "start": "a-run"}})
     apart = Corpus({**DATA.sets, "graphs": Split(OTHERS, ALL[:2])})
     with pytest.raises(ValueError, match="on none of the sentences that semantics learns from"):
-        trainer(apart)
+        trainer(apart).steps()
     few = Corpus({**DATA.sets, "trees": Split([replace(ALL[2], graph=None)], ALL[:2])})
     with pytest.raises(ValueError, match=r"syntax\.folds is 3 for 1 sentences"):
-        trainer(few)
-
-
-def test_state_keeps_structures_without_parts() -> None:
-    training = trainer()
-    list(training.steps())
-    found = training.jackknife._found["semantics", "syntax"]
-    found[1] = found[1][:0] if found[1] is not None else None
-    again = trainer()
-    again.jackknife.load_state(training.jackknife.state())
-    kept = again.jackknife._found["semantics", "syntax"]
-    assert json.dumps([None if p is None else p.tolist() for p in kept]) == json.dumps(
-        [None if p is None else p.tolist() for p in found]
-    )
+        trainer(few).steps()

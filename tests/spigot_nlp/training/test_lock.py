@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from spigot_nlp.training.lock import LOCK, FolderTaken, alone
+from spigot_nlp.training.lock import LOCK, RunLocked, lock_run
 from tests.spigot_nlp.processes import Python
 
 HOLDS = """
 import pathlib, sys, time
-from spigot_nlp.training.lock import alone
-with alone(pathlib.Path(sys.argv[1])):
+from spigot_nlp.training.lock import lock_run
+with lock_run(pathlib.Path(sys.argv[1])):
     pathlib.Path(sys.argv[2]).touch()
     time.sleep(600)
 """
@@ -23,18 +23,18 @@ def test_another_process_is_kept_out_and_a_killed_one_leaves_nothing(tmp_path: P
         while other.running and not inside.exists():
             time.sleep(0.01)
         assert inside.exists(), other.wait().stderr
-        with pytest.raises(FolderTaken, match="is being trained by another process"), alone(folder):
+        with pytest.raises(RunLocked, match="is being trained by another process"), lock_run(folder):
             pass
     assert (folder / LOCK).exists()  # the file, not the lock
-    with alone(folder):
+    with lock_run(folder):
         pass
-    assert not list(folder.iterdir())
+    assert list(folder.iterdir()) == []
 
 
 def test_the_folder_is_free_again(tmp_path: Path) -> None:
     for _ in range(2):
-        with alone(tmp_path / "new"):
+        with lock_run(tmp_path / "new"):
             assert (tmp_path / "new" / LOCK).exists()
-    with pytest.raises(KeyError), alone(tmp_path / "new"):
+    with pytest.raises(KeyError), lock_run(tmp_path / "new"):
         raise KeyError
-    assert not list((tmp_path / "new").iterdir())
+    assert not (tmp_path / "new").exists()  # nothing was written

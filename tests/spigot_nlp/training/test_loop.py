@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,25 +16,18 @@ from torch import Tensor
 from spigot_nlp.annotations.trees import is_projective
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Graph, Sentence
+from spigot_nlp.training import Diverged, Step
 from spigot_nlp.training.development import Development
-from spigot_nlp.training.loop import (
-    Diverged,
-    Progress,
-    Step,
-    Trainer,
-    progress_from_dict,
-    progress_to_dict,
-)
 from spigot_nlp.training.plan import Phase
 from tests.spigot import brute
-from tests.spigot_nlp.parsing import ALL_SYSTEMS, corpus, parser, semantics, syntax
-from tests.spigot_nlp.training.interrupted import check_resumes
+from tests.spigot_nlp.parsing import ALL_SYSTEMS, corpus, experiment, parser, semantics, syntax
+from tests.spigot_nlp.training.trainings import Training, check_resumes
 
 DATA = corpus(train=8, dev=3)
 
 
-def trainer(system: str = "spigot", data: Any = DATA, **overrides: Any) -> Trainer:
-    return Trainer(parser(system, data, **overrides), data)
+def trainer(system: str = "spigot", data: Any = DATA, **overrides: Any) -> Training:
+    return Training(parser(system, data, **overrides), data)
 
 
 def with_trees(trees: list[Sentence]) -> Corpus:
@@ -55,7 +48,7 @@ def equal(one: list[Tensor], other: list[Tensor]) -> bool:
     return all(torch.equal(*pair) for pair in zip(one, other, strict=True))
 
 
-def state(training: Trainer) -> dict[str, list[Tensor]]:
+def state(training: Training) -> dict[str, list[Tensor]]:
     """The parameters that each part has for itself."""
     found = {}
     for name, (model, _, without) in training.parser.model.parts().items():
@@ -77,7 +70,7 @@ def test_nested_arcs_that_begin_together_do_not_cross() -> None:
 @pytest.mark.parametrize("system", ALL_SYSTEMS)
 def test_an_epoch_sees_every_sentence_once(system: str) -> None:
     training = trainer(system, training__epochs=2)
-    steps = list(training.steps())
+    steps = training.steps()
     for (_, epoch), group in itertools.groupby(steps, lambda step: (step.phase, step.epoch)):
         taken = list(group)
         tasks = Counter(dict.fromkeys({step.task for step in taken}, 8))
@@ -88,7 +81,7 @@ def test_an_epoch_sees_every_sentence_once(system: str) -> None:
         if "semantics" in tasks:
             words = {name: sum(map(len, DATA[name].train)) for name in ("trees", "graphs")}
             assert sum(step.tokens for step in taken) == words["graphs"] + ("syntax" in tasks) * words["trees"]
-    assert training.progress.done
+    assert training.state.progress.done
     assert next(step.phase for step in steps if step.dev) == "semantics.pruner"
     assert {"LF", "UF"} <= (steps[-1].dev or {}).keys()
     assert ("UAS" in (steps[-1].dev or {})) == (system != "neurboparser")
@@ -99,24 +92,30 @@ def test_a_task_trains_its_own_models(system: str) -> None:
     training = trainer(system)
     before = state(training)
     assert set(before) == {"syntax", "semantics", "semantics.pruner"}
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         after = state(training)
         changed = {name for name in before if not equal(before[name], after[name])}
         if step.task == "semantics" and system == "spigot":
             assert {step.task} <= changed <= {"semantics", "syntax"}
         elif step.dev is None:
             assert changed == {step.task}
-        before = after
+        before.update(after)
+
+    training.steps(look)
 
 
 def test_the_pipelines_parser_is_the_best_of_its_own_training_and_stays() -> None:
     training = trainer("pipeline", training__pretrain=3)
     best: list[Tensor] = []
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         if step.phase == "syntax" and step.is_best:
-            best = values(syntax(training.parser))
+            best[:] = values(syntax(training.parser))
         if step.phase == "semantics":
             assert same(best, syntax(training.parser))
+
+    training.steps(look)
 
 
 @pytest.mark.parametrize("warm_up", [0, 1])
@@ -124,10 +123,13 @@ def test_the_end_task_reaches_syntax_after_the_warm_up(warm_up: int) -> None:
     training = trainer("ste", training__warm_up=warm_up, training__epochs=2, semantics__pruning__learned=False)
     before = values(syntax(training.parser))
     reached = {1: False, 2: False}
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         if step.task == "semantics":
             reached[step.epoch] |= not same(before, syntax(training.parser))
-        before = values(syntax(training.parser))
+        before[:] = values(syntax(training.parser))
+
+    training.steps(look)
     assert reached == {1: warm_up == 0, 2: True}
 
 
@@ -140,64 +142,58 @@ def test_each_model_is_annealed_by_its_own_schedule() -> None:
         "semantics__optimiser__learning_rate": 0.4,
     }
     training = trainer("ste", training__pretrain=2, training__epochs=3, semantics__pruning__learned=False, **schedule)
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         before = 2 if step.phase == "joint" else 0
         for name, expected in (
             ("syntax", 0.8 / 2 ** (step.epoch - 1 + before)),
             ("semantics", 0.4 / 2 ** ((step.epoch - 1) // 2)),
         ):
-            part = training.optimisers[name]
-            rates = {part.rate, part._sparse.rate}
-            assert rates == {expected}
+            assert training.state.optimisers[name].rate == expected
+
+    training.steps(look)
 
 
 def test_losses_are_weighted_when_asked() -> None:
     plain = trainer("ste", semantics__pruning__learned=False)
     weighted = trainer("ste", semantics__pruning__learned=False, training__end_weight=0.3)
-    one, other = next(plain.steps()), next(weighted.steps())
+    one, other = plain.steps()[0], weighted.steps()[0]
     share = 0.3 if one.task == "semantics" else 0.7
     assert other.loss == pytest.approx(share * one.loss)
 
 
 def test_seeds_decide_everything() -> None:
-    first, second, other = (list(trainer(seed=seed).steps()) for seed in (1, 1, 2))
+    first, second, other = (trainer(seed=seed).steps() for seed in (1, 1, 2))
     assert first == second
     assert first != other
 
 
 @pytest.mark.parametrize("system", ["pipeline", "spigot", "attention"])
 def test_interrupted_at_any_step_it_goes_on_as_if_nothing_had_happened(system: str) -> None:
-    check_resumes(lambda: trainer(system), every=1 if system == "spigot" else 3)
+    check_resumes(experiment(system), DATA, every=1 if system == "spigot" else 3)
 
 
-def test_progress_survives_being_written() -> None:
-    progress = Progress(phase=1, epoch=2, step=3, best=4.5, best_epoch=1, history=[{"LF": 1.0}], seconds=6.0)
-    assert progress_from_dict(progress_to_dict(progress)) == progress
-    assert progress_to_dict(Progress())["best"] is None
-    assert progress_from_dict(progress_to_dict(Progress())) == Progress()
-    earlier = {name: value for name, value in progress_to_dict(progress).items() if name != "processor"}
-    assert progress_from_dict(earlier).processor is None  # not known, rather than nothing
+def scripted(script: dict[str, Iterator[float]]) -> Callable[..., tuple[dict[str, float], dict[str, list[Any]]]]:
+    """Dev scores that are given, by the measure of the phase."""
 
+    def scores(self: Development, phase: Phase, _: Any) -> tuple[dict[str, float], dict[str, list[Any]]]:
+        if phase.judge is None:
+            return {}, {}
+        measure = self.measure(phase.judge)
+        return {measure: next(script[measure])}, {}
 
-class Scripted(Development):
-    """Dev scores that are given."""
-
-    script: list[float]
-
-    def scores(self, phase: Phase, before: Mapping[str, list[Any]]) -> tuple[dict[str, float], dict[str, list[Any]]]:
-        return ({} if phase.judge is None else {self.measure(phase.judge): self.script.pop(0)}), {}
+    return scores
 
 
 @pytest.mark.parametrize(("patience", "epochs"), [(1, 3), (2, 6), (0, 8)])
-def test_training_stops_when_dev_gets_no_better(patience: int, epochs: int) -> None:
+def test_training_stops_when_dev_gets_no_better(patience: int, epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     system = parser("neurboparser", DATA, training__epochs=8, training__patience=patience)
-    training = Trainer(system, DATA)
-    training.development = Scripted(system, DATA)
-    training.development.script = [1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0]
+    training, script = Training(system, DATA), iter([1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0])
+    monkeypatch.setattr(Development, "scores", scripted({"LF": script}))
     ends = [step for step in training.steps() if step.phase == "semantics" and step.dev]
     assert len(ends) == epochs
     assert [step.is_best for step in ends] == [True, True, False, True, False, False, False, False][:epochs]
-    assert training.progress.history[-1]["epoch"] == epochs
+    assert training.run.history[-1]["epoch"] == epochs
 
 
 def test_without_dev_data_the_last_parameters_are_kept() -> None:
@@ -206,7 +202,7 @@ def test_without_dev_data_the_last_parameters_are_kept() -> None:
     ends = [step for step in training.steps() if step.dev is not None and step.phase != "semantics.pruner"]
     assert [step.is_best for step in ends] == [True] * 4
     for name, value in training.parser.model.state_dict().items():
-        assert torch.equal(value, training.best[name])
+        assert torch.equal(value, training.state.best[name])
 
 
 def test_trees_the_parser_cannot_give_are_left_out() -> None:
@@ -226,15 +222,15 @@ def test_trees_the_parser_cannot_give_are_left_out() -> None:
 
 def test_what_cannot_be_trained_is_said_at_once() -> None:
     with pytest.raises(ValueError, match=r"syntax has no trees to train on; set data\.trees\.train"):
-        trainer("spigot", with_trees([]))
+        trainer("spigot", with_trees([])).steps()
     crossing = Sentence(("cat", "dog", "gate", "stone"), heads=(3, 4, 0, 3))
     with pytest.raises(ValueError, match=r"None of the 1 training sentences of data\.trees has trees .*projective"):
-        trainer("pipeline", with_trees([crossing]))
-    assert trainer("neurboparser", with_trees([])).phases
+        trainer("pipeline", with_trees([crossing])).steps()
+    assert trainer("neurboparser", with_trees([])).steps()
     with pytest.raises(ValueError, match=r"no graphs to train on; set data\.graphs\.train"):
-        Trainer(parser("neurboparser", DATA), Corpus({"trees": DATA["trees"]}))
+        Training(parser("neurboparser", DATA), Corpus({"trees": DATA["trees"]})).steps()
     with pytest.raises(ValueError, match="no arcs and no tops"):
-        trainer("neurboparser", Corpus({"graphs": Split([Sentence(("cat",), graph=Graph())])}))
+        trainer("neurboparser", Corpus({"graphs": Split([Sentence(("cat",), graph=Graph())])})).steps()
 
 
 def test_a_loss_that_is_no_number_stops_before_anything_moves() -> None:
@@ -244,7 +240,7 @@ def test_a_loss_that_is_no_number_stops_before_anything_moves() -> None:
         stage.predicates.out.bias.fill_(math.nan)
     before = values(training.parser.model)
     with pytest.raises(Diverged, match=r"semantics loss is nan at step 1 of epoch 1 .*learning rate"):
-        next(training.steps())
+        training.steps()
     for one, other in zip(before, values(training.parser.model), strict=True):
         torch.testing.assert_close(one, other, equal_nan=True, atol=0, rtol=0)
 
@@ -254,7 +250,7 @@ def test_a_gradient_that_is_no_number_stops_it_too() -> None:
     stage: Any = semantics(training.parser)
     stage.predicates.out.weight.register_hook(lambda gradient: gradient * math.nan)
     with pytest.raises(Diverged, match=r"gradient of semantics is nan"):
-        next(training.steps())
+        training.steps()
 
 
 @pytest.mark.parametrize("system", ALL_SYSTEMS)
@@ -267,7 +263,7 @@ def test_every_system_learns_a_tiny_corpus(system: str) -> None:
     settings: dict[str, Any] = {f"{model}__optimiser__learning_rate": 0.02 for model in ("syntax", "semantics")}
     settings |= {"training__epochs": 6, "training__pretrain": 6 if system == "pipeline" else 0, "syntax__loss": "crf"}
     training = trainer(system, estimator__samples=5, semantics__pruning__learned=False, **settings)
-    steps = list(training.steps())
+    steps = training.steps()
     for task in {step.task for step in steps}:
         losses = [sum(step.loss for step in steps if (step.task, step.epoch) == (task, k)) for k in range(1, 7)]
         assert min(losses) < 0.8 * losses[0], task
@@ -282,19 +278,19 @@ def test_dropout_differs_between_epochs_and_seeds_but_not_between_batches() -> N
         loss = training.parser.model.loss
 
         def spy(
-            batch: Any, task: str, *, through: bool = True, training: Trainer = training, loss: Any = loss
+            batch: Any, task: str, *, through: bool = True, training: Training = training, loss: Any = loss
         ) -> Tensor:
-            seen.setdefault((batch_size, training.progress.epoch), set()).update(batch.seeds.tolist())  # noqa: B023
+            seen.setdefault((batch_size, training.state.progress.epoch), set()).update(batch.seeds.tolist())  # noqa: B023
             return loss(batch, task, through=through)
 
         training.parser.model.loss = spy  # pyright: ignore[reportAttributeAccessIssue]
-        list(training.steps())
+        training.steps()
     assert seen[2, 0] == seen[4, 0]
     assert len(seen[2, 0]) == 8
     assert not seen[2, 0] & seen[2, 1]
 
 
 def test_a_step_says_what_it_was() -> None:
-    step = next(trainer("neurboparser").steps())
+    step = trainer("neurboparser").steps()[0]
     assert step == Step("semantics.pruner", 1, 1, 2, "semantics.pruner", step.loss, 4, step.tokens)
     assert step.loss > 0

@@ -10,7 +10,7 @@ from spigot_nlp.corpora.corpus import load_corpus
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.packing import pack, packed
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import corpus, parser
 
 DATA = corpus(train=8, dev=3)

@@ -1,6 +1,5 @@
 """A training goes on in the precision it was begun in, unless another is asked for."""
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,10 @@ from safetensors.torch import load_file
 from spigot_nlp.config import make_config
 from spigot_nlp.encoders import Precision
 from spigot_nlp.models import checkpoint
-from spigot_nlp.training.run import precision_of, resume, train
+from spigot_nlp.training import resume, train
+from spigot_nlp.training.state import saved_precision
 from tests.spigot_nlp.training.test_run import finished
+from tests.spigot_nlp.training.trainings import begin, go_on
 
 CONFIG = make_config(
     {
@@ -26,49 +27,35 @@ HALF: Precision = "bfloat16"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training in half precision that nobody interrupted."""
     run = tmp_path_factory.mktemp("half") / "run"
-    list(train(CONFIG, run, precision=HALF))
+    train(CONFIG, run, precision=HALF)
     return run
 
 
 def cut(run: Path, precision: Precision, steps: int = 3) -> None:
-    running = train(CONFIG, run, precision=precision)
-    assert len(list(itertools.islice(running, steps))) == steps
-    running.close()
+    begin(CONFIG, run, steps, precision=precision)
 
 
 def test_a_training_goes_on_as_it_was_begun(whole: Path, tmp_path: Path) -> None:
     cut(tmp_path, HALF)
-    assert precision_of(tmp_path) == HALF
-    list(resume(tmp_path))
+    assert saved_precision(tmp_path) == HALF
+    resume(tmp_path)
     assert finished(tmp_path) == finished(whole)
     assert finished(whole)["about"]["precision"] == HALF
 
 
 def test_another_precision_can_be_asked_for_and_is_then_its_own(whole: Path, tmp_path: Path) -> None:
     cut(tmp_path, HALF)
-    running = resume(tmp_path, precision="float32")
-    next(running)
-    running.close()
-    assert precision_of(tmp_path) == "float32"
-    list(resume(tmp_path))
+    go_on(tmp_path, 1, precision="float32")
+    assert saved_precision(tmp_path) == "float32"
+    resume(tmp_path)
     one, other = (load_file(run / checkpoint.MODEL) for run in (tmp_path, whole))
     assert not all((one[name] == value).all() for name, value in other.items())
 
 
-def test_states_of_earlier_versions_are_in_single_precision(tmp_path: Path) -> None:
-    list(train(CONFIG, tmp_path / "whole"))
-    cut(tmp_path / "cut", "float32")
-    tensors, about = checkpoint.read_tensors(tmp_path / "cut" / checkpoint.STATE)
-    del about["precision"]
-    checkpoint.write_tensors(tmp_path / "cut" / checkpoint.STATE, tensors, about)
-    assert precision_of(tmp_path / "cut") == "float32"
-    list(resume(tmp_path / "cut"))
-    assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
-
-
 def test_a_state_that_says_nonsense_is_damaged(tmp_path: Path) -> None:
     checkpoint.write_tensors(tmp_path / checkpoint.STATE, {})
-    assert precision_of(tmp_path) == "float32"
+    with pytest.raises(ValueError, match="does not say the precision"):
+        saved_precision(tmp_path)
     checkpoint.write_tensors(tmp_path / checkpoint.STATE, {}, [3])  # pyright: ignore[reportArgumentType] (on purpose)
     with pytest.raises(ValueError, match=r"checkpoint\.safetensors is not a whole checkpoint"):
-        precision_of(tmp_path)
+        saved_precision(tmp_path)

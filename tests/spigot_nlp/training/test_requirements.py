@@ -14,8 +14,9 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.training import train
 from spigot_nlp.training.requirements import remarks
-from spigot_nlp.training.run import build
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import semantics, sentences
+from tests.spigot_nlp.training.trainings import steps_of
 
 GOOD = [Sentence(("a", "fine", "film"), label=1), Sentence(("a", "dull", "film"), label=0)]
 
@@ -42,19 +43,19 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("place", [{"dev": "strange.tsv"}, {"tests": {"x": "strange.tsv"}}])
 def test_a_class_that_training_has_not(folder: Path, place: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"strange\.tsv: the sentence 'an odd film' is of class 7; .* are 0, 1\."):
-        next(train(experiment(folder, **place), folder / "run"))
+        train(experiment(folder, **place), folder / "run")
     assert not (folder / "run").exists()
 
 
 @pytest.mark.parametrize("place", [{"dev": "words.txt"}, {"tests": {"x": "words.txt"}}])
 def test_a_file_without_classes(folder: Path, place: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"words\.txt: the sentence 'a fine film' has no class"):
-        next(train(experiment(folder, **place), folder / "run"))
+        train(experiment(folder, **place), folder / "run")
 
 
 def test_a_run_without_development_data_reports_none(folder: Path) -> None:
     (folder / "test.tsv").write_text("0\ta dull film\n")
-    assert [step.is_best for step in train(experiment(folder, tests={"x": "test.tsv"}), folder / "run")] == [True]
+    assert [step.is_best for step in steps_of(experiment(folder, tests={"x": "test.tsv"}), folder / "run")] == [True]
     assert not (folder / "run" / "predictions.dev.jsonl").exists()
     assert (folder / "run" / "predictions.x.jsonl").exists()
 
@@ -92,14 +93,14 @@ def test_the_last_stage_needs_something_to_be_judged_by(folder: Path, annotation
     files = {"root": str(folder), "tags": "columns", data: {"train": "train.jsonl", "tests": {"x": "words.txt"}}}
     config = make_config({"data": files, "stages": {"only": {"annotation": annotation}}})
     with pytest.raises(ValueError, match=rf"words\.txt: the sentence 'a fine film' {reason}"):
-        next(train(config, folder / "run"))
+        train(config, folder / "run")
     assert not (folder / "run").exists()
 
 
 def test_training_text_without_classes(folder: Path) -> None:
     config = experiment(folder).model_copy(update={"data": experiment(folder, train=["words.txt"]).data})
     with pytest.raises(ValueError, match=r"0 different labels; .* label<TAB>text"):
-        next(train(config, folder / "run"))
+        train(config, folder / "run")
 
 
 def test_a_file_without_sentences_is_named(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_joined_files_are_judged_by_their_tests(tmp_path: Path) -> None:
             "training": {"epochs": 1},
         }
     )
-    assert list(train(config, tmp_path / "run"))
+    assert train(config, tmp_path / "run").scores
     assert {"id", "id psd", "id micro"} <= set(json.loads((tmp_path / "run" / "scores.json").read_bytes()))
 
 

@@ -21,9 +21,11 @@ from spigot_nlp.evaluation.metrics import score_graphs
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.checkpoint import load, read_config, read_tensors, write_tensors
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training.loop import Diverged
-from spigot_nlp.training.run import build, resume, train
+from spigot_nlp.training import Diverged, Step, resume, train
+from spigot_nlp.training.lock import RunLocked, lock_run
+from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import classification, experiment, parser, sentences, syntax
+from tests.spigot_nlp.training.trainings import begin, rest_of, steps_of
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def finished(folder: Path) -> dict[str, Any]:
 def test_a_run_folder_holds_all_that_is_needed(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs" / "one"
     chosen = config(data)
-    steps = list(train(chosen, out))
+    steps = steps_of(chosen, out)
     names = {path.name for path in out.iterdir()}
     assert names == {
         "config.toml",
@@ -89,7 +91,7 @@ def test_a_run_folder_holds_all_that_is_needed(data: Path, tmp_path: Path) -> No
 
 
 def test_the_model_on_disk_is_the_best_one(data: Path, tmp_path: Path) -> None:
-    out, best = tmp_path / "run", {}
+    out, best = tmp_path / "run", dict[str, torch.Tensor]()
     parsers: list[Parser] = []
     original = build
 
@@ -97,11 +99,13 @@ def test_the_model_on_disk_is_the_best_one(data: Path, tmp_path: Path) -> None:
         parsers.append(original(*arguments))
         return parsers[-1]
 
+    def taken(step: Step) -> None:
+        if step.is_best:
+            best.update({name: value.clone() for name, value in parsers[0].model.state_dict().items()})
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spigot_nlp.training.run.build", keep)
-        for step in train(config(data, training__epochs=4), out):
-            if step.is_best:
-                best = {name: value.clone() for name, value in parsers[0].model.state_dict().items()}
+        patch.setattr("spigot_nlp.training.loop.build", keep)
+        train(config(data, training__epochs=4), out, taken)
     found = load_file(out / "model.safetensors")
     assert found.keys() == best.keys()
     assert all(torch.equal(value, best[name]) for name, value in found.items())
@@ -110,28 +114,23 @@ def test_the_model_on_disk_is_the_best_one(data: Path, tmp_path: Path) -> None:
 def test_an_interrupted_run_ends_like_one_that_was_not(data: Path, tmp_path: Path) -> None:
     """Every step of the trainer is interrupted in `test_loop.py`; this is about what a folder keeps."""
     chosen = config(data, "pipeline", training__save_seconds=0.0)
-    total = len(list(train(chosen, tmp_path / "whole")))
+    total = len(steps_of(chosen, tmp_path / "whole"))
     expected = finished(tmp_path / "whole")
     for stop in (1, total // 2, total):
         out = tmp_path / f"cut{stop}"
-        running = train(chosen, out)
-        assert len(list(itertools.islice(running, stop))) == stop
-        running.close()
-        rest = list(resume(out))
-        assert len(rest) == total - stop
+        begin(chosen, out, stop)
+        assert len(rest_of(out)) == total - stop
         assert finished(out) == expected
 
 
 def test_processor_time_adds_up_over_interruptions(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a clock that ticks once a step, wherever it starts."""
     chosen, out = config(data, "neurboparser", training__save_seconds=0.0), tmp_path / "cut"
-    monkeypatch.setattr("spigot_nlp.training.run.time.process_time", itertools.count(100).__next__)
-    running = train(chosen, out)
-    assert len(list(itertools.islice(running, 3))) == 3
-    running.close()
+    monkeypatch.setattr("time.process_time", itertools.count(100).__next__)
+    begin(chosen, out, 3)
     assert read_tensors(out / checkpoint.STATE)[1]["processor"] == 3
-    monkeypatch.setattr("spigot_nlp.training.run.time.process_time", itertools.count(7).__next__)
-    rest = len(list(resume(out)))
+    monkeypatch.setattr("time.process_time", itertools.count(7).__next__)
+    rest = len(rest_of(out))
     assert read_tensors(out / checkpoint.STATE)[1]["processor"] == 3 + rest
     last = json.loads((out / checkpoint.TIMES).read_text().splitlines()[-1])
     assert last["processor"] == 3 + rest
@@ -139,30 +138,22 @@ def test_processor_time_adds_up_over_interruptions(data: Path, tmp_path: Path, m
 
 def test_steps_since_the_last_save_are_taken_again(data: Path, tmp_path: Path) -> None:
     chosen = config(data, "neurboparser", training__save_seconds=1000.0)
-    total = len(list(train(chosen, tmp_path / "whole")))
-    running = train(chosen, tmp_path / "cut")
-    taken = list(itertools.islice(running, total - 1))
-    running.close()
+    total = len(steps_of(chosen, tmp_path / "whole"))
+    taken = begin(chosen, tmp_path / "cut", total - 1)
     saved = max(k + 1 for k, step in enumerate(taken) if step.dev is not None)
-    assert len(list(resume(tmp_path / "cut"))) == total - saved
+    assert len(rest_of(tmp_path / "cut")) == total - saved
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
-    assert list(resume(tmp_path / "cut")) == []  # a finished run has nothing left to do
+    assert rest_of(tmp_path / "cut") == []  # a finished run has nothing left to do
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("earlier", [False, True], ids=["now", "by an earlier version"])
-def test_a_run_stopped_before_its_first_epoch_ended_begins_again(data: Path, tmp_path: Path, earlier: bool) -> None:
-    """Which has saved how it began, and earlier versions had not."""
+def test_a_run_stopped_before_its_first_epoch_ended_begins_again(data: Path, tmp_path: Path) -> None:
+    """It has saved how it began."""
     chosen = config(data, "neurboparser", training__save_seconds=1000.0)
-    list(train(chosen, tmp_path / "whole"))
-    running = train(chosen, tmp_path / "cut")
-    next(running)
-    running.close()
-    state = tmp_path / "cut" / "checkpoint.safetensors"
-    assert read_tensors(state)[1]["step"] == 0
-    if earlier:
-        state.unlink()
-    list(resume(tmp_path / "cut"))
+    train(chosen, tmp_path / "whole")
+    begin(chosen, tmp_path / "cut", 1)
+    assert read_tensors(tmp_path / "cut" / "checkpoint.safetensors")[1]["step"] == 0
+    resume(tmp_path / "cut")
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
@@ -177,73 +168,66 @@ def test_a_run_killed_while_it_is_begun_is_none(data: Path, tmp_path: Path, monk
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "save_start", killed)
         with pytest.raises(SystemExit):
-            next(train(chosen, run))
+            train(chosen, run)
     assert (run / checkpoint.STATE).exists()
     with pytest.raises(FileNotFoundError, match="is no run folder"):
-        next(resume(run))
-    list(train(chosen, run))
+        resume(run)
+    train(chosen, run)
     assert not list(run.glob(".*"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_after_the_step_under_way(data: Path, tmp_path: Path, number: signal.Signals) -> None:
     chosen = config(data, "neurboparser", training__save_seconds=1000.0)
-    list(train(chosen, tmp_path / "whole"))
+    train(chosen, tmp_path / "whole")
     before = signal.getsignal(number)
-    running = train(chosen, tmp_path / "cut")
-    next(running)
-    signal.raise_signal(number)
     with pytest.raises(KeyboardInterrupt):
-        next(running)
+        train(chosen, tmp_path / "cut", lambda step: signal.raise_signal(number))
     assert signal.getsignal(number) is before
     assert read_tensors(tmp_path / "cut" / "checkpoint.safetensors")[1]["epoch"] == 1  # two steps: the first epoch
-    list(resume(tmp_path / "cut"))
+    resume(tmp_path / "cut")
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
 def test_a_log_line_cut_short_is_forgotten(data: Path, tmp_path: Path) -> None:
     chosen = config(data, "neurboparser", training__save_seconds=0.0)
-    list(train(chosen, tmp_path / "whole"))
-    running = train(chosen, tmp_path / "cut")
-    list(itertools.islice(running, 3))
-    running.close()
+    train(chosen, tmp_path / "whole")
+    begin(chosen, tmp_path / "cut", 3)
     with (tmp_path / "cut" / "steps.jsonl").open("a") as file:
         file.write('{"phase": "semantics", "epo')
-    list(resume(tmp_path / "cut"))
+    resume(tmp_path / "cut")
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
-def test_a_phase_that_is_no_more_is_named(data: Path, tmp_path: Path) -> None:
-    running = train(config(data, "neurboparser", training__save_seconds=0.0), tmp_path)
-    list(itertools.islice(running, 2))
-    running.close()
+def test_a_log_of_another_training_is_named(data: Path, tmp_path: Path) -> None:
+    begin(config(data, "neurboparser", training__save_seconds=0.0), tmp_path, 2)
     with (tmp_path / "steps.jsonl").open("a") as file:
         file.write('{"phase": "old", "epoch": 1, "step": 1}\n')
-    with pytest.raises(ValueError, match=r"a phase 'old', and this training has .*: it was begun by another version"):
-        list(resume(tmp_path))
+    with pytest.raises(ValueError, match=r"a phase 'old', and this training has .*: its files do not belong together"):
+        resume(tmp_path)
 
 
 def test_what_diverges_leaves_the_last_good_state(data: Path, tmp_path: Path) -> None:
     chosen = config(data, "neurboparser", semantics__loss="log", training__epochs=3)
-    running = train(chosen, tmp_path / "run")
     good: dict[str, torch.Tensor] = {}
     with pytest.MonkeyPatch.context() as patch:
-        for step in running:
+
+        def spoil(step: Step) -> None:
             if step.phase == "semantics" and step.dev is not None:
-                good = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
-                break
-        patch.setattr("spigot_nlp.stages.graphs.graph_log_loss", lambda scored, *rest: scored.arcs * torch.nan)
+                good.update(read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0])
+                patch.setattr("spigot_nlp.stages.graphs.graph_log_loss", lambda scored, *rest: scored.arcs * torch.nan)
+
         with pytest.raises(Diverged, match="loss is nan"):
-            next(running)
+            train(chosen, tmp_path / "run", spoil)
     found = read_tensors(tmp_path / "run" / "checkpoint.safetensors")[0]
     assert all(torch.equal(value, good[name]) for name, value in found.items())
     assert all(value.isfinite().all() for value in found.values())
 
 
 def test_a_parser_can_be_taken_from_another_run(data: Path, tmp_path: Path) -> None:
-    list(train(config(data, "pipeline", training__pretrain=2), tmp_path / "first"))
+    train(config(data, "pipeline", training__pretrain=2), tmp_path / "first")
     chosen = config(data, "pipeline", training__pretrain=0, training__syntax_from=str(tmp_path / "first"))
-    assert {step.phase for step in train(chosen, tmp_path / "second")} == {"semantics.pruner", "semantics"}
+    assert {step.phase for step in steps_of(chosen, tmp_path / "second")} == {"semantics.pruner", "semantics"}
     first, second = syntax(load(tmp_path / "first")), syntax(load(tmp_path / "second"))
     for name, value in first.state_dict().items():
         assert torch.equal(value, second.state_dict()[name])
@@ -252,7 +236,7 @@ def test_a_parser_can_be_taken_from_another_run(data: Path, tmp_path: Path) -> N
 
 
 def test_a_parser_of_another_vocabulary_is_refused(data: Path, tmp_path: Path) -> None:
-    list(train(config(data, "pipeline"), tmp_path / "first"))
+    train(config(data, "pipeline"), tmp_path / "first")
     write(
         [replace(s, graph=None) for s in sentences(9, seed=8)]
         + [replace(sentences(1)[0], forms=("q",) * len(sentences(1)[0]))],
@@ -260,39 +244,39 @@ def test_a_parser_of_another_vocabulary_is_refused(data: Path, tmp_path: Path) -
     )
     chosen = config(data, "spigot", training__syntax_from=str(tmp_path / "first"))
     with pytest.raises(ValueError, match="trained with other words"):
-        next(train(chosen, tmp_path / "second"))
-    list(train(config(data, "neurboparser"), tmp_path / "none"))
+        train(chosen, tmp_path / "second")
+    train(config(data, "neurboparser"), tmp_path / "none")
     with pytest.raises(ValueError, match="none has no stage syntax; it has semantics"):
-        next(train(config(data, "spigot", training__syntax_from=str(tmp_path / "none")), tmp_path / "third"))
+        train(config(data, "spigot", training__syntax_from=str(tmp_path / "none")), tmp_path / "third")
 
 
 def test_a_parser_of_another_size_is_refused(data: Path, tmp_path: Path) -> None:
-    list(train(config(data, "pipeline"), tmp_path / "first"))
+    train(config(data, "pipeline"), tmp_path / "first")
     chosen = config(data, "spigot", training__syntax_from=str(tmp_path / "first"), syntax__mlp=9)
     with pytest.raises(ValueError, match="another size"):
-        next(train(chosen, tmp_path / "second"))
+        train(chosen, tmp_path / "second")
 
 
 def test_a_run_goes_on_with_the_data_it_was_begun_with(data: Path, tmp_path: Path) -> None:
-    running = train(config(data, "neurboparser"), tmp_path / "run")
-    next(running)
-    running.close()
+    begin(config(data, "neurboparser"), tmp_path / "run", 1)
     write(sentences(9, seed=1), data / "train.sdp")
     with pytest.raises(ValueError, match=r"The training data have \d+ words, and had \d+ when"):
-        next(resume(tmp_path / "run"))
+        resume(tmp_path / "run")
 
 
 def test_a_folder_is_used_once(data: Path, tmp_path: Path) -> None:
-    next(train(config(data, "neurboparser"), tmp_path / "run"))
+    begin(config(data, "neurboparser"), tmp_path / "run", 1)
     with pytest.raises(FileExistsError, match="holds a run already"):
-        next(train(config(data, "neurboparser"), tmp_path / "run"))
+        train(config(data, "neurboparser"), tmp_path / "run")
+    with lock_run(tmp_path / "run"), pytest.raises(RunLocked, match="is being trained by another process"):
+        resume(tmp_path / "run")
 
 
 def test_damage_is_named(data: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with pytest.raises(FileNotFoundError, match="is no run folder"):
         load(run)
-    list(train(config(data, "neurboparser"), run))
+    train(config(data, "neurboparser"), run)
     for name, content, message in (
         ("model.safetensors", (run / "model.safetensors").read_bytes()[:-7], "not a whole checkpoint"),
         ("model.safetensors", b"", "not a whole checkpoint"),
@@ -343,7 +327,7 @@ def test_the_configuration_of_a_run_is_the_resolved_one(tmp_path: Path) -> None:
 
 
 def test_predicted_tags_bring_their_tagger_along(data: Path, tmp_path: Path) -> None:
-    list(train(config(data, "neurboparser", data__tags="predicted", data__folds=2), tmp_path / "run"))
+    train(config(data, "neurboparser", data__tags="predicted", data__folds=2), tmp_path / "run")
     system = load(tmp_path / "run")
     assert system.tagger is not None
     bare = [replace(s, tags=None, lemmas=None, heads=None, graph=None) for s in read(data / "test.sdp")]
@@ -361,7 +345,7 @@ def test_equal_seeds_build_equal_parsers_and_leave_the_generator_alone() -> None
 
 def test_without_development_data_a_run_ends_all_the_same(data: Path, tmp_path: Path) -> None:
     files = {f"data__{task}": {"train": [f"train.{end}"]} for task, end in (("trees", "conllu"), ("graphs", "sdp"))}
-    list(train(experiment("ste", data__root=str(data), **files), tmp_path / "run"))
+    train(experiment("ste", data__root=str(data), **files), tmp_path / "run")
     assert list(load(tmp_path / "run").parse(sentences(2)))
 
 
@@ -376,14 +360,14 @@ def test_each_file_is_read_once(data: Path, tmp_path: Path, monkeypatch: pytest.
     for module in list(sys.modules.values()):
         if module.__name__.startswith(("spigot.", "spigot_nlp.")) and getattr(module, "read", None) is read:
             monkeypatch.setattr(module, "read", counted)
-    list(train(config(data, data__tags="predicted", data__folds=2), tmp_path / "one"))
+    train(config(data, data__tags="predicted", data__folds=2), tmp_path / "one")
     assert sorted(opened) == sorted(f"{part}.{end}" for part in ("train", "dev", "test") for end in ("conllu", "sdp"))
     opened.clear()
     for k, part in enumerate(("train", "dev", "test")):
         write([replace(s, label=n % 2) for n, s in enumerate(sentences(4, seed=k))], data / f"{part}.jsonl")
     shared = {"train": ["train.jsonl"], "dev": "dev.jsonl", "tests": {"id": "test.jsonl"}}
     tasks: dict[str, Any] = {f"data__{task}": shared for task in ("trees", "graphs", "labels")}
-    list(train(classification(data__root=str(data), **tasks), tmp_path / "two"))
+    train(classification(data__root=str(data), **tasks), tmp_path / "two")
     assert opened == ["train.jsonl", "dev.jsonl", "test.jsonl"]
     kept = {part: list(read(tmp_path / "two" / f"gold.{part}.jsonl")) for part in ("train", "dev", "id")}
     assert [len(some) for some in kept.values()] == [4, 4, 4]

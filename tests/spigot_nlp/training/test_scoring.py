@@ -12,6 +12,7 @@ from spigot_nlp.models.checkpoint import read_config
 from spigot_nlp.training import resume, score_tests, train
 from spigot_nlp.training.packing import pack
 from tests.spigot_nlp.training.test_run import config, data
+from tests.spigot_nlp.training.trainings import begin
 
 __all__ = ["data"]  # the fixture
 
@@ -25,14 +26,14 @@ def files(run: Path) -> dict[str, str]:
 @pytest.fixture
 def later(data: Path, tmp_path: Path) -> Path:
     """A finished run that has not looked at its tests."""
-    list(train(config(data), tmp_path / "later", tests=False))
+    train(config(data, training__tests=False), tmp_path / "later")
     return tmp_path / "later"
 
 
 def test_a_training_may_leave_the_tests_unread(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened, original = [], corpora.read
     monkeypatch.setattr(corpora, "read", lambda path, *rest: opened.append(path.name) or original(path, *rest))
-    list(train(config(data), tmp_path / "run", tests=False))
+    train(config(data, training__tests=False), tmp_path / "run")
     assert sorted(opened) == ["dev.conllu", "dev.sdp", "train.conllu", "train.sdp"]
     assert set(json.loads((tmp_path / "run" / "scores.json").read_text())) == {"dev", "dev trees"}
     assert not list((tmp_path / "run").glob("*.id.*"))
@@ -40,25 +41,22 @@ def test_a_training_may_leave_the_tests_unread(data: Path, tmp_path: Path, monke
 
 
 def test_tests_scored_later_are_those_of_a_training_that_looks(data: Path, tmp_path: Path, later: Path) -> None:
-    list(train(config(data), tmp_path / "now"))
+    train(config(data), tmp_path / "now")
     before = files(later)
     scores = score_tests(later)
     assert list(scores) == ["dev", "id", "dev trees", "id trees"]
     assert files(later) == files(tmp_path / "now")
     assert before.items() - {("scores.json", before["scores.json"])} <= files(later).items()
     assert score_tests(later) == scores
-    list(resume(later))  # nothing is left to do, and nothing is lost
+    resume(later)  # nothing is left to do, and nothing is lost
     assert files(later) == files(tmp_path / "now")
 
 
 def test_an_interrupted_training_goes_on_without_its_tests(data: Path, tmp_path: Path, later: Path) -> None:
-    steps = train(config(data, training__tests=False), tmp_path / "run")
-    for _ in range(3):
-        next(steps)
-    steps.close()
+    begin(config(data, training__tests=False), tmp_path / "run", 3)
     with pytest.raises(FileNotFoundError, match=r"has no scores\.json: its training has not finished\. Finish it with"):
         score_tests(tmp_path / "run")
-    list(resume(tmp_path / "run"))
+    resume(tmp_path / "run")
     assert files(tmp_path / "run") == files(later)
 
 
@@ -76,7 +74,7 @@ def test_what_cannot_be_scored(data: Path, tmp_path: Path, later: Path) -> None:
     (later / "scores.json").write_text("{")
     with pytest.raises(ValueError, match=r"scores.json is damaged \(.*\); write it again with spigot train --resume"):
         score_tests(later)
-    list(resume(later))
+    resume(later)
     assert set(json.loads((later / "scores.json").read_text())) == {"dev", "dev trees"}
 
 

@@ -1,6 +1,5 @@
 """Experiments in stage form from files to run folders: one stage, three, and some that share an encoder."""
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +14,12 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.checkpoint import load, write_tensors
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import build, resume, take_stages, train
+from spigot_nlp.training import Step
+from spigot_nlp.training.start import build, init_stages
 from tests.spigot_nlp.parsing import corpus, review_corpus, sentences
-from tests.spigot_nlp.training.interrupted import check_resumes
 from tests.spigot_nlp.training.stages import ENCODER, PRUNING, alone, experiment, shared_encoder, three_stages
 from tests.spigot_nlp.training.test_run import finished
+from tests.spigot_nlp.training.trainings import Training, begin, check_resumes, rest_of, steps_of
 
 DATA = review_corpus(train=8, dev=3)
 
@@ -59,7 +58,7 @@ def test_one_stage_is_trained_from_a_file(
     data: Path, tmp_path: Path, annotation: str, sets: dict[str, str], suffix: str, measure: str
 ) -> None:
     config = experiment(alone(annotation), **files(data, **sets))
-    steps = list(train(config, tmp_path / "run"))
+    steps = steps_of(config, tmp_path / "run")
     assert {(step.phase, step.task) for step in steps} == {("only", "only")}
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert set(scores) == {"dev", "id"}
@@ -89,7 +88,7 @@ def test_a_tagger_does_not_look_at_the_tags_it_is_to_find(data: Path) -> None:
 
 def test_three_stages_leave_a_folder_that_says_everything(data: Path, tmp_path: Path) -> None:
     config = three_stages(**files(data, trees="conllu", graphs="sdp", labels="jsonl"), training__pretrain=1)
-    steps = list(train(config, tmp_path / "run"))
+    steps = steps_of(config, tmp_path / "run")
     assert list(dict.fromkeys(step.phase for step in steps)) == ["syntax", "semantics", "joint"]
     assert {step.task for step in steps if step.phase == "joint"} == {"syntax", "semantics", "mood"}
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
@@ -117,7 +116,7 @@ def two_graphs(folder: Path, **overrides: Any) -> Config:
 
 
 def test_two_graphs_with_one_encoder(data: Path, tmp_path: Path) -> None:
-    steps = list(train(two_graphs(data), tmp_path / "run"))
+    steps = steps_of(two_graphs(data), tmp_path / "run")
     assert {step.task for step in steps} == {"other", "main"}
     assert list(steps[-1].dev or {}) == ["LF", "UF", "other LF", "other UF"]
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
@@ -146,7 +145,7 @@ def test_names_of_the_same_kind_are_told_apart(data: Path, tmp_path: Path) -> No
         some = [s.put("first", s.heads).put("second", s.heads) for s in read(data / f"{name}.conllu")]
         write(some, data / f"{name}.three.jsonl")
     config = experiment({"stages": stages}, **files(data, trees="three.jsonl"), training__epochs=1)
-    steps = list(train(config, tmp_path / "run"))
+    steps = steps_of(config, tmp_path / "run")
     assert list(steps[-1].dev or {}) == ["UAS", "b UAS", "a UAS"]
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert set(scores) == {f"{part}{what}" for part in ("dev", "id") for what in ("", " trees", " b")}
@@ -157,48 +156,52 @@ def test_names_of_the_same_kind_are_told_apart(data: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(("make", "every"), [(three_stages, 4), (shared_encoder, 1)], ids=["three", "shared"])
 def test_interrupted_at_any_step_it_goes_on_as_if_nothing_had_happened(make: Any, every: int) -> None:
     config = make(training__pretrain=1)
-    steps = check_resumes(lambda: Trainer(build(config, DATA), DATA), every)
+    steps = check_resumes(config, DATA, every)
     assert "changed" in (steps[-1].dev or {})
 
 
 @pytest.mark.parametrize("make", [three_stages, shared_encoder], ids=["three", "shared"])
 def test_an_interrupted_run_ends_like_one_that_was_not(data: Path, tmp_path: Path, make: Any) -> None:
     config = make(**files(data, trees="conllu", graphs="sdp", labels="jsonl"), training__save_seconds=0.0)
-    total = len(list(train(config, tmp_path / "whole")))
-    running = train(config, tmp_path / "cut")
-    assert len(list(itertools.islice(running, total // 2))) == total // 2
-    running.close()
-    assert len(list(resume(tmp_path / "cut"))) == total - total // 2
+    total = len(steps_of(config, tmp_path / "whole"))
+    begin(config, tmp_path / "cut", total // 2)
+    assert len(rest_of(tmp_path / "cut")) == total - total // 2
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
 def test_a_shared_encoder_is_trained_by_all_its_stages() -> None:
-    training = Trainer(build(shared_encoder(), DATA), DATA)
+    training = Training(build(shared_encoder(), DATA), DATA)
     encoder = training.parser.model.encoders["words"]
-    assert set(training.optimisers) == {"syntax", "mood", "encoders.words"}
+    assert set(training.parser.model.parts()) == {"syntax", "mood", "encoders.words"}
     tasks = set()
     before = [p.detach().clone() for p in encoder.parameters()]
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         after = [p.detach().clone() for p in encoder.parameters()]
         assert not all(torch.equal(*pair) for pair in zip(before, after, strict=True))
-        before = after
+        before[:] = after
         tasks.add(step.task)
+
+    training.steps(look)
     assert tasks == {"syntax", "mood"}
 
 
 def test_the_loss_of_the_last_stage_reaches_the_first() -> None:
-    training = Trainer(build(three_stages(), DATA), DATA)
+    training = Training(build(three_stages(), DATA), DATA)
     stages = training.parser.model.stages
     reached = set()
     before = {name: [p.detach().clone() for p in stage.parameters()] for name, stage in stages.items()}
-    for step in training.steps():
+
+    def look(step: Step) -> None:
         after = {name: [p.detach().clone() for p in stage.parameters()] for name, stage in stages.items()}
         changed = {n for n in after if not all(torch.equal(*pair) for pair in zip(before[n], after[n], strict=True))}
         if step.task == "mood":
-            reached |= changed
+            reached.update(changed)
         elif step.task == "syntax":
             assert changed == {"syntax"}
-        before = after
+        before.update(after)
+
+    training.steps(look)
     assert reached == {"syntax", "semantics", "mood"}
 
 
@@ -206,18 +209,18 @@ def test_a_stage_that_shares_its_encoder_brings_it_along(tmp_path: Path) -> None
     theirs = build(shared_encoder(seed=5), DATA)
     checkpoint.save_start(tmp_path / "run", theirs)
     write_tensors(tmp_path / "run" / checkpoint.MODEL, theirs.model.state_dict())
-    mine = Trainer(build(shared_encoder(training__syntax_from=str(tmp_path / "run")), DATA), DATA)
-    take_stages(mine)
-    for name, value in mine.parser.model.state_dict().items():
+    mine = build(shared_encoder(training__syntax_from=str(tmp_path / "run")), DATA)
+    init_stages(mine)
+    for name, value in mine.model.state_dict().items():
         same = torch.equal(value, theirs.model.state_dict()[name])
         assert same or name.startswith("_stages.mood."), name
     own = {"stages": {"syntax": {"annotation": "trees", "encoder": ENCODER, "mlp": 8}}}
     other = build(experiment(own, data__text=("trees", "labels")), DATA)
     checkpoint.save_start(tmp_path / "own", other)
     write_tensors(tmp_path / "own" / checkpoint.MODEL, other.model.state_dict())
-    taken = Trainer(build(shared_encoder(training__syntax_from=str(tmp_path / "own")), DATA), DATA)
-    take_stages(taken)  # an encoder of its own becomes the shared one
-    (shared,) = taken.parser.model.encoders.values()
+    taken = build(shared_encoder(training__syntax_from=str(tmp_path / "own")), DATA)
+    init_stages(taken)  # an encoder of its own becomes the shared one
+    (shared,) = taken.model.encoders.values()
     for name, value in shared.state_dict().items():
         assert torch.equal(value, other.model.stages["syntax"].encoder.state_dict()[name])
 
@@ -226,28 +229,10 @@ def test_a_stage_that_shares_its_encoder_brings_it_along(tmp_path: Path) -> None
 def test_a_stage_may_be_called_what_checkpoints_call_something_else(data: Path, tmp_path: Path, name: str) -> None:
     stage = alone("trees")["stages"]["only"]
     config = experiment({"stages": {name: stage}}, **files(data, trees="conllu"), training__save_seconds=0.0)
-    total = len(list(train(config, tmp_path / "whole")))
-    running = train(config, tmp_path / "cut")
-    next(running)
-    running.close()
-    assert len(list(resume(tmp_path / "cut"))) == total - 1
+    total = len(steps_of(config, tmp_path / "whole"))
+    begin(config, tmp_path / "cut", 1)
+    assert len(rest_of(tmp_path / "cut")) == total - 1
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
-
-
-def test_runs_of_an_earlier_version_say_what_to_do(tmp_path: Path) -> None:
-    old = tmp_path / "old"
-    old.mkdir()
-    (old / "config.toml").write_text('system = "spigot"\n[syntax]\nmlp = 8\n[training]\nepochs = 3\n')
-    message = r"old was trained by an earlier version, before there were stages; train it again, .*\.$"
-    with pytest.raises(ValueError, match=message):
-        load(old)
-    with pytest.raises(ValueError, match=message):
-        next(resume(old))
-    checkpoint.write_config(old / "config.toml", make_config(alone("trees")))
-    (old / "vocab.json").write_text('{"words": ["a"], "counts": [1], "lemmas": [], "tags": [], "roles": []}')
-    with pytest.raises(ValueError, match=f"^{old}[^;]*; train it again") as caught:
-        load(old)
-    assert "damaged" not in str(caught.value)
 
 
 def test_sentences_that_lack_an_annotation_are_not_judged_by_it(tmp_path: Path) -> None:
@@ -261,7 +246,7 @@ def test_sentences_that_lack_an_annotation_are_not_judged_by_it(tmp_path: Path) 
     }
     config = make_config({"stages": tables, "data": {"tags": "columns"}, "training": {"epochs": 1, "batch": 3}})
     whole = build(config, data)
-    steps = list(Trainer(whole, data).steps())
+    steps = Training(whole, data).steps()
     assert steps[-1].dev is not None
     assert {"LF", "UAS"} <= steps[-1].dev.keys()
 

@@ -1,6 +1,5 @@
 """Trainings on a transformer: interrupted, resumed, used, with the model it began from gone."""
 
-import itertools
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +15,12 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.encoders import TransformerEncoder
 from spigot_nlp.models.checkpoint import load
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training.loop import Trainer
-from spigot_nlp.training.run import build, resume, train
+from spigot_nlp.training.jackknife import Jackknife
+from spigot_nlp.training.start import build
 from tests.spigot_nlp import transformers as tiny
 from tests.spigot_nlp.parsing import sentences
 from tests.spigot_nlp.training.test_run import finished
+from tests.spigot_nlp.training.trainings import Training, begin, rest_of, steps_of
 
 pytestmark = [
     pytest.mark.skipif(find_spec("transformers") is None, reason="transformers are not installed"),
@@ -60,12 +60,10 @@ def test_an_interrupted_run_ends_like_one_that_was_not(shared: bool, options: di
     model = tiny.bert(tmp_path / "model")
     before = load_file(model / "model.safetensors")
     chosen = settings(model, shared=shared, **options)
-    total = len(list(train(chosen, tmp_path / "whole")))
-    running = train(chosen, tmp_path / "cut")
-    assert len(list(itertools.islice(running, total // 2))) == total // 2
-    running.close()
+    total = len(steps_of(chosen, tmp_path / "whole"))
+    begin(chosen, tmp_path / "cut", total // 2)
     shutil.rmtree(model)  # all that is needed is in the run
-    assert len(list(resume(tmp_path / "cut"))) == total - total // 2
+    assert len(rest_of(tmp_path / "cut")) == total - total // 2
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
     parser = load(tmp_path / "cut")
     (rain,) = parser.parse([Sentence(("The", "dog", "unbelievably", "\u00ad", "sleeps"))])
@@ -87,13 +85,11 @@ def test_a_run_killed_at_once_needs_no_model(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     table = settings(Path("model"), shared=True, frozen=True, lstm=1, hidden=6).model_dump(exclude_none=True)
     chosen = make_config({**table, "training": {"epochs": 1, "batch": 8}})
-    total = len(list(train(chosen, "whole")))
-    running = train(chosen, "cut")
-    next(running)
-    running.close()
+    total = len(steps_of(chosen, Path("whole")))
+    begin(chosen, Path("cut"), 1)
     shutil.rmtree("model")
     monkeypatch.chdir("elsewhere")
-    assert len(list(resume(tmp_path / "cut"))) == total
+    assert len(rest_of(tmp_path / "cut")) == total
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
 
 
@@ -108,13 +104,11 @@ def test_the_transformer_has_an_optimiser_of_its_own(tmp_path: Path) -> None:
     assert sorted(model.parts()) == ["encoders.words", "encoders.words/transformer", "semantics", "syntax"]
     assert model.updated("syntax") == ["syntax", "encoders.words", "encoders.words/transformer"]
     assert model.parts()["encoders.words/transformer"].optimiser.warm_up == 3
-    trainer = Trainer(parser, load_corpus(parser.config.data))
-    rates = []
-    for _ in itertools.islice(trainer.steps(), 4):
-        rates.append(trainer.optimisers["encoders.words/transformer"].rate)
-    assert rates == pytest.approx([1e-3 / 3, 2e-3 / 3, 1e-3, 1e-3])
-    assert trainer.optimisers["encoders.words"].parameters == {}
-    assert trainer.optimisers["syntax"].rate == 1e-3
+    trainer, rates = Training(parser, load_corpus(parser.config.data)), []
+    trainer.steps(lambda step: rates.append(trainer.state.optimisers["encoders.words/transformer"].rate))
+    assert rates[:4] == pytest.approx([1e-3 / 3, 2e-3 / 3, 1e-3, 1e-3])
+    assert trainer.state.optimisers["encoders.words"].parameters == {}
+    assert trainer.state.optimisers["syntax"].rate == 1e-3
     apart = tiny_parser(tmp_path, shared=False).model
     assert {"syntax/own_encoder.transformer", "semantics/own_encoder.transformer"} < set(apart.parts())
     assert apart.updated("syntax") == ["syntax", "syntax/own_encoder.transformer"]
@@ -133,7 +127,9 @@ def test_a_pipeline_may_share_what_nobody_trains(tmp_path: Path) -> None:
         pipeline(frozen=True, lstm=1)
 
 
-def test_a_jackknife_begins_each_fold_with_the_same_transformer(tmp_path: Path) -> None:
+def test_a_jackknife_begins_each_fold_with_the_same_transformer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = {"kind": "transformer", "model": str(tiny.bert(tmp_path / "model"))}
     chosen = make_config(
         {
@@ -148,14 +144,14 @@ def test_a_jackknife_begins_each_fold_with_the_same_transformer(tmp_path: Path) 
     parser = build(chosen, data)
     encoder = parser.model.stages["syntax"].encoder
     fresh = {name: value.clone() for name, value in encoder.state_dict().items()}
-    trainer, seen = Trainer(parser, data), {}
-    begin = trainer.jackknife.begin
+    trainer, seen = Training(parser, data), {}
+    begin_fold = Jackknife.begin
 
-    def noted(stage: str) -> None:
-        begin(stage)
+    def noted(self: Jackknife, stage: str) -> None:
+        begin_fold(self, stage)
         seen[len(seen)] = all(torch.equal(value, fresh[name]) for name, value in encoder.state_dict().items())
 
-    trainer.jackknife.begin = noted
-    list(trainer.steps())
+    monkeypatch.setattr(Jackknife, "begin", noted)
+    trainer.steps()
     assert seen == {0: True, 1: True}
     assert not all(torch.equal(value, fresh[name]) for name, value in encoder.state_dict().items())
