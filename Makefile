@@ -77,7 +77,7 @@ help:
 	@sed -n '/^$$/q; s/^# //p' Makefile
 
 # What the demo needs; and what the tests need beside it. The kernels are compiled once.
-$(VENV)/usable: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*)
+$(VENV)/usable: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/* native/*/*)
 	$(SAY) "Making an environment in $(VENV)"
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(SAY) "Installing what builds the kernels"

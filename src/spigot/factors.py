@@ -47,7 +47,7 @@ Flags = NDArray[np.bool_]
 
 
 class FactorKind(enum.IntEnum):
-    """What a factor demands of its literals; the numbers are those of `native/factors.hpp`."""
+    """What a factor demands of its literals; the numbers are those of `native/factors/factors.hpp`."""
 
     ONE = 0
     AT_MOST_ONE = 1

@@ -181,7 +181,7 @@ def excess_reference(table: FactorTable, graph: Indices, point: Reals) -> tuple[
 
 @dataclass
 class _Negotiation:
-    """One instance; as the class of the same name in `native/factor_graphs.hpp`, without the skipping of factors that
+    """One instance; as the class of the same name in `native/factors/ad3.hpp`, without the skipping of factors that
     have settled."""
 
     table: FactorTable

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "factor_lanes.hpp"
-#include "factor_rounding.hpp"
-#include "factors.hpp"
+#include "factors/factor_lanes.hpp"
+#include "factors/factors.hpp"
+#include "factors/rounding.hpp"
 #include "kernels.hpp"
 
 namespace spigot {

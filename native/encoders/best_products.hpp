@@ -6,7 +6,7 @@
 // holds the sums of several heads for one label, and the best of them so far need not be looked for across lanes.
 #pragma once
 
-#include "products16.hpp"
+#include "encoders/products16.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {

@@ -1,10 +1,10 @@
 // Encoders, for one instruction set.
-#include "best_products.hpp"
+#include "encoders/best_products.hpp"
+#include "encoders/likely_graphs.hpp"
+#include "encoders/lstm.hpp"
+#include "encoders/pairs.hpp"
+#include "encoders/recurrence.hpp"
 #include "kernels.hpp"
-#include "likely_graphs.hpp"
-#include "lstm.hpp"
-#include "pairs.hpp"
-#include "recurrence.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {

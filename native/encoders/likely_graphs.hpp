@@ -2,8 +2,8 @@
 // scored by products of whole numbers, summed out and weighed on the spot, and nothing is written but the role of each arc.
 #pragma once
 
-#include "activations.hpp"
-#include "best_products.hpp"
+#include "encoders/activations.hpp"
+#include "encoders/best_products.hpp"
 #include "graphs.hpp"
 
 namespace spigot {

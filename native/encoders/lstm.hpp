@@ -9,11 +9,11 @@
 #include <numeric>
 #include <vector>
 
-#include "activations.hpp"
+#include "encoders/activations.hpp"
+#include "encoders/products16.hpp"
+#include "encoders/rows.hpp"
 #include "kernels.hpp"
 #include "pool.hpp"
-#include "products16.hpp"
-#include "rows.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {

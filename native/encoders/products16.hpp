@@ -1,8 +1,8 @@
 // Rows of numbers times a matrix of whole ones, as layers of a network need it that only reads.
 #pragma once
 
+#include "encoders/numbers16.hpp"
 #include "kernels.hpp"
-#include "numbers16.hpp"
 #include "pool.hpp"
 
 namespace spigot {

@@ -5,10 +5,10 @@
 // times.
 #pragma once
 
-#include "activations.hpp"
+#include "encoders/activations.hpp"
+#include "encoders/rows.hpp"
 #include "kernels.hpp"
 #include "pool.hpp"
-#include "rows.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "factors.hpp"
+#include "factors/factors.hpp"
 #include "kernels.hpp"
 #include "lanes.hpp"
 

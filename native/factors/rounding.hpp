@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "factors.hpp"
+#include "factors/factors.hpp"
 #include "kernels.hpp"
 #include "lanes.hpp"
 

@@ -1,5 +1,5 @@
 // Factor graphs, for one instruction set.
-#include "factor_graphs.hpp"
+#include "factors/ad3.hpp"
 
 namespace spigot {
 namespace SPIGOT_ARCH {
