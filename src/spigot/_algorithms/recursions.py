@@ -1,15 +1,17 @@
 r"""Structures whose members one recursion finds, sums up and ranks: their operators, which are alike.
 
-Natively the recursion runs in C++. Elsewhere a module of plain torch does the same.
+Natively the recursion runs in C++. Elsewhere it is a program in plain torch, run over a semiring for each verb.
 """
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch._library.custom_ops import CustomOpDef
 
 from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
+from spigot._algorithms.semirings import AbstractSemiring, LogSum, best_member, draw_members, k_best_members
 from spigot._runtime import native
 from spigot._runtime.checks import NoStructureError, impossible_error, no_mass_error
 from spigot._runtime.operators import batched, operator, through_host
@@ -17,30 +19,8 @@ from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan,
 from spigot._runtime.sums import register_checked, register_sums
 from spigot._runtime.threads import kernel_threads
 
-
-@runtime_checkable
-class Reference(Protocol):
-    """The recursion in plain torch, over scores and a mask with one batch axis, in float64."""
-
-    def finite(self, scores: Tensor, exists: Tensor, /) -> Tensor:
-        """Scores with infinities replaced by numbers that no sum of the others outweighs."""
-        ...
-
-    def best(self, scores: Tensor, exists: Tensor, /) -> tuple[Tensor, Tensor]:
-        """The best members and their scores, `-inf` where there is none."""
-        ...
-
-    def log_partition(self, scores: Tensor, exists: Tensor, /) -> Tensor:
-        r"""$\log Z$; `-inf` where there is no member."""
-        ...
-
-    def sample(self, scores: Tensor, exists: Tensor, seeds: Tensor, /) -> Tensor:
-        """A member for each of the seeds `(batch, samples)`."""
-        ...
-
-    def k_best(self, scores: Tensor, exists: Tensor, k: int, /) -> tuple[Tensor, Tensor]:
-        """The k best members, best first, and their scores, `-inf` where there are fewer."""
-        ...
+Program: TypeAlias = Callable[[Tensor, Tensor, AbstractSemiring], Tensor]
+"""From scores `(*copies, batch, *parts)` and which of them exist, `(batch, *parts)`, to the value of each instance."""
 
 
 class Recursion:
@@ -53,7 +33,7 @@ class Recursion:
 
     Args:
         name: What its kernels and operators begin with.
-        reference: The same in plain torch.
+        program: The recursion in plain torch; it never sees an empty tensor.
         event_ndim: How many axes parts have.
         member: What errors call a member.
         parts: What they call parts.
@@ -63,8 +43,8 @@ class Recursion:
     sample: CustomOpDef
     k_best: CustomOpDef
 
-    def __init__(self, name: str, reference: Reference, event_ndim: int, *, member: str, parts: str) -> None:
-        self._name, self._reference, self._axes = name, reference, event_ndim
+    def __init__(self, name: str, program: Program, event_ndim: int, *, member: str, parts: str) -> None:
+        self._name, self._program, self._axes = name, program, event_ndim
         self._member, self._parts = member, parts
         self._register_best()
         self._register_sums()
@@ -88,7 +68,7 @@ class Recursion:
         return torch.where(some[(..., *[None] * self._axes)], mu, 0)
 
     def _register_best(self) -> None:
-        axes, reference = self._axes, self._reference
+        axes = self._axes
 
         @operator(f"spigot::{self._name}_argmax")
         @through_host
@@ -101,7 +81,7 @@ class Recursion:
                 self._call("argmax", scores, flat, exists, z)
                 return z.reshape(scores.shape)
             refuse_nan(flat, exists, axes)
-            z, value = reference.best(reference.finite(flat, exists), exists)
+            z, value = best_member(self._over(exists), self._finite(flat, exists))
             self._refuse_impossible(value, scores)
             return z.to(scores.dtype).reshape(scores.shape)
 
@@ -118,7 +98,7 @@ class Recursion:
                 self._call("k_best", scores, flat, exists, z, count)
             else:
                 refuse_nan(flat, exists, axes)
-                found, values = reference.k_best(reference.finite(flat, exists), exists, k)
+                found, values = k_best_members(self._over(exists), self._finite(flat, exists), k)
                 self._refuse_impossible(values[:, 0], scores)
                 z, count = found.to(scores.dtype), values.isfinite().sum(1)
             there = torch.arange(k, device=scores.device) < count.unsqueeze(-1)
@@ -189,7 +169,7 @@ class Recursion:
             else:
                 safe = self._checked(scores, mask).reshape(flat.shape).double()
                 refuse_hopeless(self._plain_log_partition(safe, exists).isneginf().reshape(batch), self._member)
-                z = self._reference.sample(safe, exists, flatten(seeds, 1)).to(scores.dtype)
+                z = draw_members(self._over(exists), safe, flatten(seeds, 1)).to(scores.dtype)
             return z.reshape(*batch, samples, *parts)
 
         @sample.register_fake
@@ -206,8 +186,24 @@ class Recursion:
         return scores.shape[:place], scores.shape[place:]
 
     def _plain_log_partition(self, scores: Tensor, mask: Tensor) -> Tensor:
-        value = self._reference.log_partition(flatten(scores, self._axes).double(), flatten(mask, self._axes))
+        flat = flatten(scores, self._axes)
+        if flat.numel() == 0:  # the empty member, and no other
+            return flat.flatten(1).sum(1).reshape(self._divided(scores)[0])
+        value = self._over(flatten(mask, self._axes))(flat.double(), LogSum())
         return value.to(scores.dtype).reshape(self._divided(scores)[0])
+
+    def _over(self, exists: Tensor) -> Callable[[Tensor, AbstractSemiring], Tensor]:
+        """The program over parts that exist."""
+        return lambda scores, semiring: self._program(scores, exists, semiring)
+
+    def _finite(self, scores: Tensor, exists: Tensor) -> Tensor:
+        """Scores in float64 with infinities replaced by numbers that no sum of the others outweighs."""
+        exact = scores.double()
+        parts = (-1, *[1] * self._axes)
+        top = torch.where(exists & exact.isfinite(), exact.abs(), 0).flatten(1).amax(1).reshape(parts)
+        shrink = torch.where(top > 1e290, 2.0**-64, 1.0)
+        limit = 1 + 4 * sum(scores.shape[1:]) * top * shrink  # more than any member has parts, twice
+        return torch.where(exact.isinf(), exact.sign() * limit, exact * shrink).masked_fill(~exists, 0)
 
     def _kernel(self, verb: str) -> Any:
         return getattr(native.kernels, f"{self._name}_{verb}")

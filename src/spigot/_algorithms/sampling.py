@@ -45,16 +45,12 @@ def gumbel(seeds: Tensor, index: Tensor) -> Tensor:
     return -(-uniform(seeds, index).log()).log()
 
 
-def shares(logs: Tensor) -> Tensor:
-    """How the last axis shares a weight, up to a factor; zeros where there is none."""
+def categorical(logs: Tensor, cut: Tensor) -> Tensor:
+    """The entry of the last axis at which the running share of the weight passes the cut; never one without weight."""
     top = logs.amax(-1, keepdim=True)
-    return (logs - torch.where(top.isfinite(), top, 0.0)).exp()
-
-
-def pick(shares: Tensor, cut: Tensor) -> Tensor:
-    """The entry of the last axis at which the running share passes the cut; never one without a share."""
-    running = shares.cumsum(-1)
-    passed = (running > cut * running[..., -1:]) & (shares > 0)
+    weights = (logs - torch.where(top.isfinite(), top, 0.0)).exp()
+    running = weights.cumsum(-1)
+    passed = (running > cut.unsqueeze(-1) * running[..., -1:]) & (weights > 0)
     return passed.to(torch.uint8).argmax(-1)
 
 

@@ -6,7 +6,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.alignments_reference import last_cell, skew, unskew
+from spigot._algorithms.dtw import last_cell, skew, unskew
 from spigot._algorithms.simplex import project_simplex
 from spigot._runtime.checks import check_parts
 from spigot.interface import AbstractPolytope

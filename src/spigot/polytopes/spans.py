@@ -6,8 +6,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from spigot._algorithms.cky import span_parts
 from spigot._algorithms.simplex import project_simplex
-from spigot._algorithms.spans import span_parts
 from spigot._runtime.checks import check_spans
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts

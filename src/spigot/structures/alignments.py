@@ -7,8 +7,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.alignments import PATHS
-from spigot._algorithms.alignments_reference import last_cell
+from spigot._algorithms.dtw import PATHS, last_cell
 from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure

@@ -6,8 +6,8 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
+from spigot._algorithms.cky import BINARY_TREES, span_parts
 from spigot._algorithms.kernel_calls import flatten
-from spigot._algorithms.spans import BINARY_TREES, span_parts
 from spigot._runtime.checks import check_rank, check_spans
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.interface.records import Preview

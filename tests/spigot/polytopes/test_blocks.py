@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from spigot import ArcLabel, Box, HeadSimplex, SemanticGraphs, Simplex
-from spigot._algorithms.simplex import arc_labels_reference
 from spigot.estimators.spigot import spigot_gradient
+from tests.spigot.twins import without_kernels
 
 entries = st.lists(st.floats(-20, 20), min_size=1, max_size=9)
 
@@ -273,5 +273,5 @@ def test_a_point_without_a_nearest_is_refused_with_and_without_kernels(part: tup
     point[(1, *part)] = value
     with pytest.raises(ValueError, match=r"instance 1 are infinite"):
         ArcLabel().project(point)
-    with pytest.raises(ValueError, match=r"instance 1 are infinite"):
-        arc_labels_reference(point, torch.ones_like(point, dtype=torch.bool), sequential=False)
+    with without_kernels(), pytest.raises(ValueError, match=r"instance 1 are infinite"):
+        ArcLabel().project(point)
