@@ -25,7 +25,7 @@ from spigot_nlp.training import Step
 
 
 def experiment(system: str = "spigot") -> Config:
-    """The sizes of `configs/sst.toml`, on a part of the corpora."""
+    """The sizes of `research/configs/sst.toml`, on a part of the corpora."""
     folder = Path(os.environ.get(DATA_VARIABLE, ""))
     if str(folder) != "." and (folder / "sst").exists() and (folder / "redwoods-dm").exists():
         labels = {"train": ["sst/train.txt"], "format": "sst-binary", "limit": SENTENCES}

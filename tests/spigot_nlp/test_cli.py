@@ -87,7 +87,11 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
         (["draw", "no-such-file"], 1, "no-such-file: no such data file."),
         (["train", "synthetic", "--thread", "1"], 1, "there is no option or setting --thread; did you mean --threads?"),
         (["train", "synthetic", "--estimator.eta", "-1"], 1, "--estimator.eta -1: eta is -1.0; a step size must be "),
-        (["train", "sst", "--system", "attention"], 1, "sst.toml with --system attention: "),
+        (
+            ["train", "synthetic-sentiment", "--system", "attention"],
+            1,
+            "synthetic-sentiment.toml with --system attention: ",
+        ),
         (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
         (["clusters", "treees"], 1, "there is no task 'treees'; there are clusters, "),
         (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),

@@ -11,6 +11,8 @@ from spigot_nlp.config import load_config
 from spigot_nlp.corpora.corpus import load_corpus
 from spigot_nlp.data import Arc, Graph, Sentence, read, write
 
+CONFIGS = Path(__file__).parents[3] / "research" / "configs"
+
 
 def rain(name: str) -> Sentence:
     return Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]), id=name)
@@ -57,7 +59,7 @@ def test_the_configurations_of_the_paper_read_what_the_script_makes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Following what `obtain` says, with files of the licensed layout."""
-    config = load_config(name, {"data.root": str(tmp_path)})
+    config = load_config(CONFIGS / f"{name}.toml", {"data.root": str(tmp_path)})
     folder, trees = release(tmp_path / "osdp", name), penn(tmp_path / "wsj")
     words = [word.rstrip(",;") for word in config.data.obtain.split()]
     start = words.index("research.corpora.open_sdp")

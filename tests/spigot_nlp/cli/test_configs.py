@@ -15,9 +15,8 @@ CONFIGS = list(shipped_configs().values())
 
 def test_there_are_all():
     names = {path.stem for path in CONFIGS}
-    assert names >= {"synthetic", "open-propbank", "open-dm", "open-dm-ewt", "dm", "psd"}
-    assert names >= {"synthetic-sentiment", "sst", "latent-sst"}
-    assert names >= {"synthetic-tags", "synthetic-three-stages", "synthetic-two-graphs"}
+    assert names >= {"synthetic", "synthetic-sentiment", "english", "english-joint", "english-sentiment"}
+    assert names >= {"synthetic-tags", "synthetic-three-stages", "synthetic-two-graphs", "synthetic-multitask"}
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -55,18 +54,3 @@ def test_each_stands_for_every_system_of_its_task(path, system):
         chosen = load_config(path, overrides)
         assert chosen.system == system
         assert {wire.estimator.name for _, wire in chosen.wires} <= {system}
-
-
-@pytest.mark.parametrize("name", ["dm", "psd"])
-def test_the_papers_hyper_parameters(name):
-    config = load_config(name)
-    assert (config.preset, config.training.batch, config.training.epochs) == ("paper", 1, 30)
-    hinge = [config.value(f"semantics.{name}") for name in ("loss", "false_positive", "false_negative")]
-    assert hinge == ["hinge", 0.4, 0.6]
-    assert (config.value("estimator.eta"), config.value("estimator.max_norm")) == (1.0, None)
-    for stage in ("syntax", "semantics"):
-        sizes = {"word_dim": 100, "lemma_dim": 50, "tag_dim": 50, "layers": 2, "hidden": 200, "word_dropout": 0.25}
-        for field, value in sizes.items():
-            assert config.value(f"{stage}.encoder.{field}") == value
-    assert config.value("syntax.optimiser.anneal_every") == 5
-    assert set(config.data.sets["graphs"].tests) == {"id", "ood"}
