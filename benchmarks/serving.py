@@ -1,16 +1,14 @@
-"""`spigot serve` under load: requests a second and latency, batched and one by one, for 1 and for 50 clients.
+"""`spigot serve` under load: requests a second and latency, for 1 and for 50 clients.
 
     python -m benchmarks.serving [RUN] [--clients 1,50,200] [--requests 600] [--seconds 20] [--rounds 3] [--draw]
 
 The server is a process of its own, and so are its clients, one thread for each, all of which send the next request when
 they have the answer to the last one. A round ends after so many requests, or after so many seconds, with the answers to
-what was asked till then: one by one, many clients wait for long. Without RUN, a parser of the paper's sizes is trained
-for a few steps first.
+what was asked till then. Without RUN, a parser of the paper's sizes is trained for a few steps first.
 """
 
 import argparse
 import http.client
-import itertools
 import json
 import os
 import statistics
@@ -57,9 +55,9 @@ class Load:
 
 
 @contextmanager
-def served(run: Path, *options: str) -> Iterator[str]:
+def served(run: Path) -> Iterator[str]:
     """The address of a server for as long as the block lasts."""
-    words = [sys.executable, "-m", "spigot_nlp", "serve", str(run), "--port", "0", "--threads", str(THREADS), *options]
+    words = [sys.executable, "-m", "spigot_nlp", "serve", str(run), "--port", "0", "--threads", str(THREADS)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:
@@ -114,26 +112,20 @@ def measure(
     rounds: int = 3,
     draw: bool = False,
 ) -> Iterator[Row]:
-    """One row for each number of clients: the median of batched requests, against that of one by one."""
-    best: dict[tuple[int, bool], Load] = {}
-    with served(run) as together, served(run, "--one-by-one") as alone:
-        for address in (together, alone):
-            load(address, 2, 20, draw=draw)  # to warm up
-        # In turn, and the best of several rounds: other processes disturb both alike.
-        for count, (batched, address) in itertools.product(clients, ((True, together), (False, alone)) * rounds):
+    """One row for each number of clients, with the median of what a request took."""
+    best: dict[int, Load] = {}
+    with served(run) as address:
+        load(address, 2, 20, draw=draw)  # to warm up
+        # The best of several rounds: other processes disturb all of them.
+        for count in clients * rounds:
             new = load(address, count, requests if count > 1 else requests // 4, seconds=seconds, draw=draw)
-            old = best.get((count, batched), new)
-            best[count, batched] = replace(max(old, new, key=lambda one: one.rate), errors=max(old.errors, new.errors))
-    for count in clients:
-        batched, single = best[count, True], best[count, False]
+            old = best.get(count, new)
+            best[count] = replace(max(old, new, key=lambda one: one.rate), errors=max(old.errors, new.errors))
+    for count, found in best.items():
         yield Row(
             f"a served request, {count} client{'' if count == 1 else 's'}",
-            batched.median,
-            "one by one",
-            single.median,
-            ratio=single.median / batched.median,
-            note=f"{batched.rate:.1f} and {single.rate:.1f} requests/s; 95 of 100 within {batched.slow:.0f} and "
-            f"{single.slow:.0f} ms; {batched.errors} and {single.errors} errors",
+            found.median,
+            note=f"{found.rate:.1f} requests/s; 95 of 100 within {found.slow:.0f} ms; {found.errors} errors",
         )
 
 
@@ -161,7 +153,7 @@ def main() -> None:
     rows = measure(given.run, counts, given.requests, **asked) if given.run else serving()
     print(f"{os.cpu_count()} cores, {THREADS} threads")
     for row in rows:
-        print(f"{row.name}: {row.ours:.1f} ms, {row.other} {row.theirs:.1f} ms; {row.note}")
+        print(f"{row.name}: {row.ours:.1f} ms; {row.note}")
 
 
 if __name__ == "__main__":

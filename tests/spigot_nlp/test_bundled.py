@@ -24,8 +24,7 @@ from spigot_nlp.encoders import READING
 from spigot_nlp.models import checkpoint
 from spigot_nlp.scale import datasets
 from spigot_nlp.scale.corpus import Options
-from spigot_nlp.serve.settings import Settings
-from spigot_nlp.serve.systems import open_systems
+from spigot_nlp.serve import Settings, open_systems
 from spigot_nlp.training.packing import pack
 
 TEXT = "The old tailor gave the poet a letter yesterday. She didn't read it."

@@ -2,14 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from spigot_nlp.serve.api import Api
-from spigot_nlp.serve.application import create_app, from_environment
+from spigot_nlp.serve.api import Api, Metrics
+from spigot_nlp.serve.application import create_app, from_environment, openapi
 from spigot_nlp.serve.batching import Batcher, Busy
-from spigot_nlp.serve.metrics import Metrics
-from spigot_nlp.serve.openapi import openapi
-from spigot_nlp.serve.query import Limits, Refused
-from spigot_nlp.serve.server import Certificate, Server
-from spigot_nlp.serve.settings import Settings
+from spigot_nlp.serve.requests import Refused
+from spigot_nlp.serve.server import Server
+from spigot_nlp.serve.settings import Limits, Settings
 from spigot_nlp.serve.systems import Served, open_systems
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ __all__ = [
     "Api",
     "Batcher",
     "Busy",
-    "Certificate",
     "Limits",
     "Metrics",
     "Refused",

@@ -1,50 +1,87 @@
-"""The answers of the JSON interface, without the network around them."""
+"""The answers of the JSON interface, without the network around them: request, batch, inspection, response."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 import spigot
-from spigot_nlp.annotations.graphs import TOP
-from spigot_nlp.data.sentence import Arc, Sentence
+from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.inspection import Inspection
-from spigot_nlp.serve.answers import draw, draw_pair, plain
 from spigot_nlp.serve.batching import Batcher, Busy
-from spigot_nlp.serve.examples import best_first
-from spigot_nlp.serve.metrics import Metrics
-from spigot_nlp.serve.query import CONSTRAINTS, Limits, Query, Refused, read_json, read_query
-from spigot_nlp.serve.replies import as_json
-from spigot_nlp.serve.systems import Served
+from spigot_nlp.serve.requests import CONSTRAINTS, Query, Refused, check_sentence, read_query, read_request
+from spigot_nlp.serve.responses import (
+    ErrorResponse,
+    FreeParse,
+    HealthResponse,
+    LimitsInfo,
+    OutOfVocabulary,
+    ParseResponse,
+    SentenceParse,
+    SystemParse,
+    SystemsResponse,
+    draw,
+    draw_pair,
+    free_parse,
+    parse_fields,
+)
+from spigot_nlp.serve.settings import Limits, brief
+from spigot_nlp.serve.systems import Served, best_first
 from spigot_nlp.stages.constraints import Constraints
 
 _Made = TypeVar("_Made")
-_HANDS = 4  # threads that read long requests and write long answers
-_SMALL, _FEW = 1000, 4  # bytes and sentences of those that are short
+_SMALL, _FEW = 1000, 4  # bytes and sentences of requests that are read and answered in less time than a thread takes
+_PIECE = 16  # sentences of a stream that are under way at a time
 _EXAMPLES = 4  # texts that a page offers to begin with
-_FREE = ("heads", "graph", "label", "probabilities", "annotations")
-"""What is said of an answer without constraints."""
 
 
-@dataclass(frozen=True)
+class Metrics:
+    """What has been asked and answered since the start, for Prometheus: `prometheus_client.generate_latest(registry)`.
+
+    Attributes:
+        registry: All of the following.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        known = {"namespace": "spigot", "registry": self.registry}
+        self.requests = Counter("requests", "Requests by path and status.", ["path", "status"], **known)
+        self.in_progress = Gauge("requests_in_progress", "Requests that are being answered.", **known)
+        self.seconds = Histogram("parse_seconds", "How long requests to /api/parse took.", **known)
+        self.batches = Counter("batches", "Batches that were parsed.", **known)
+        self.sentences = Counter("sentences", "Sentences that were parsed, once for each system and demand.", **known)
+        self.words = Counter("words", "Words of these sentences.", **known)
+        Info("server", "The version.", **known).info({"version": spigot.__version__})
+
+
+@dataclass(frozen=True, eq=False)
 class _Job:
     """A sentence for a system."""
 
-    system: str
+    system: Served
     sentence: Sentence
     constraints: Constraints | None
     top: int
 
+    @property
+    def cost(self) -> int:
+        """In words of short sentences: the time of a parser grows with the cube of the length."""
+        length = len(self.sentence)
+        return length + 2 + length**3 // 8000
+
 
 @dataclass(frozen=True)
 class _Asked:
-    """A request that was understood: the constraints of each system on each sentence, and what is to be parsed."""
+    """What one system is asked about one sentence: with the constraints and, to draw what they changed, without."""
 
-    query: Query
-    wanted: Sequence[Sequence[tuple[Constraints | None, list[str]]]]
-    jobs: Mapping[tuple[int, int, bool], _Job]
+    job: _Job
+    free: _Job | None
+    ignored: list[str]
 
 
 class Api:
@@ -53,90 +90,66 @@ class Api:
     Args:
         systems: The systems, each with a name of its own.
         limits: How much a client may ask for.
-        together: Whether requests that wait together are parsed together.
         metrics: Where to count what is done.
 
     Example:
         >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.data.sentence import Graph
+        >>> from spigot_nlp.data.sentence import Arc, Graph
         >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
         >>> with Api([Served("rain", parser)]) as api:
         ...     answer = api.parse({"words": ["Rain", "fell"], "constraints": {"heads": [[1, 2]]}})
-        >>> answer["sentences"][0]["answers"][0]["heads"]
+        >>> answer.sentences[0].answers[0].heads
         [2, 0]
     """
 
-    def __init__(
-        self,
-        systems: Sequence[Served],
-        limits: Limits = Limits(),
-        *,
-        together: bool = True,
-        metrics: Metrics | None = None,
-    ) -> None:
-        self.limits = limits
-        self.metrics = metrics or Metrics()
-        self._hands = ThreadPoolExecutor(_HANDS, thread_name_prefix="answering")
-        self._beginnings: list[str] | None = None
+    def __init__(self, systems: Sequence[Served], limits: Limits = Limits(), metrics: Metrics | None = None) -> None:
+        self.limits, self.metrics = limits, metrics or Metrics()
         self._systems = {system.name: system for system in systems}
         self._conventions = {system.name: system.conventions for system in systems}
         for system in systems:
             system.parser.model.eval()
         self._batcher: Batcher[_Job, Inspection] = Batcher(
-            self._run,
-            lambda job: _cost(len(job.sentence)),
-            most=limits.batch,
-            waiting=limits.waiting,
-            together=together,
+            self._counted, lambda job: job.cost, most=limits.batch, waiting=limits.waiting
         )
 
-    def systems(self) -> dict[str, Any]:
-        """What there is to ask, for `GET /api/systems`."""
-        limits = {name: getattr(self.limits, name) for name in ("body", "words", "total", "systems", "top")}
-        systems = [{**system.plain(), "examples": self._examples(system)} for system in self._systems.values()]
-        return {"systems": systems, "limits": limits}
+    @cached_property
+    def systems(self) -> SystemsResponse:
+        """What there is to ask."""
+        limits = {name: getattr(self.limits, name) for name in LimitsInfo.model_fields}
+        systems = [system.info(self._examples(system)) for system in self._systems.values()]
+        return SystemsResponse(systems=systems, limits=LimitsInfo(**limits))
 
     def _examples(self, system: Served) -> list[str]:
         """Texts to begin with. Of the first system, those first that tell it from the second one."""
         first, *others = self._systems.values()
-        if system is not first:
-            return [known.text for known in system.known[:_EXAMPLES]]
-        if self._beginnings is None:
-            jobs = [
-                _Job(each.name, Sentence(known.sentence.forms), None, 1)
+        known = system.known
+        if system is first:
+            told = [
+                self._run([_Job(each, Sentence(one.sentence.forms), None, 1) for one in known])
                 for each in (first, *others[:1])
-                for known in first.known
             ]
-            try:
-                found = [one.sentence for one in self._batcher.submit(jobs, seconds=self.limits.seconds)]
-            except (Busy, ValueError):
-                return [known.text for known in first.known[:_EXAMPLES]]
-            size = len(first.known)
-            answers = [found[start : start + size] for start in range(0, len(found), size or 1)]
-            self._beginnings = [known.text for known in best_first(first.known, answers, first.annotations)[:_EXAMPLES]]
-        return self._beginnings
+            answers = [[one.sentence for one in found if isinstance(one, Inspection)] for found in told]
+            known = best_first(known, answers, first.annotations)
+        return [one.text for one in known[:_EXAMPLES]]
 
-    def health(self) -> dict[str, Any]:
-        """That there is somebody, for `GET /health`."""
-        return {
-            "status": "ok",
-            "version": spigot.__version__,
-            "systems": len(self._systems),
-            "waiting": self._batcher.waiting,
-        }
+    @property
+    def health(self) -> HealthResponse:
+        """That there is somebody."""
+        waiting = self._batcher.waiting
+        return HealthResponse(status="ok", version=spigot.__version__, systems=len(self._systems), waiting=waiting)
 
     @property
     def is_ready(self) -> bool:
-        """Whether a request that came now would be answered, for `GET /ready`."""
-        return self._batcher.works and not self._batcher.is_full
+        """Whether a request that came now would be answered."""
+        return self._batcher.has_room
 
-    def parse(self, given: object) -> dict[str, Any]:
-        """Parse the sentences of a request, for `POST /api/parse`.
+    def parse(self, given: object) -> ParseResponse:
+        """Parse the sentences of a request, at once and in this thread.
 
         Args:
-            given: What the body says.
+            given: The request, as `json.loads` gives it.
 
         Returns:
             For each sentence its forms, the answers of the systems in the order they were named, and, if drawings were
@@ -145,66 +158,57 @@ class Api:
         Raises:
             Refused: If the request is not understood, or cannot be done.
         """
-        asked = self._understood(given)
-        with _refusing():
-            results = self._batcher.submit(list(asked.jobs.values()), seconds=self.limits.seconds)
-        return self._answered(asked, results)
+        query, asked = self._read(given)
+        jobs = _jobs(asked)
+        results = self._run(jobs)
+        for result in results:
+            if isinstance(result, Exception):
+                raise Refused(422, str(result))
+        return self._response(query, asked, dict(zip(jobs, results, strict=True)))  # pyright: ignore[reportArgumentType] (no exceptions)
 
     async def answer(self, body: bytes) -> bytes:
-        """The same from bytes to bytes, for coroutines: no thread is held while a request waits for its batch.
-
-        Example:
-            >>> with Api([]) as api:
-            ...     asyncio.run(api.answer(b'{"text": ""}'))
-            b'{"sentences": [], "foreign": []}'
-        """
+        """The same from bytes to bytes, together with the requests that wait at the same time."""
         # What takes a millisecond is done at once: to hand it to another thread and back takes longer.
-        small = len(body) <= _SMALL
-        asked = self._read(body) if small else await self.in_thread(lambda: self._read(body))
+        query, asked = await _made(lambda: self._read(body), at_once=len(body) <= _SMALL)
+        jobs = _jobs(asked)
         with _refusing():
-            results = await self._batcher.ask(list(asked.jobs.values()), seconds=self.limits.seconds)
-        if small and asked.query.draw == "no" and len(asked.jobs) <= _FEW:
-            return as_json(self._answered(asked, results))
-        return await self.in_thread(lambda: as_json(self._answered(asked, results)))
+            results = await self._batcher.submit(jobs, seconds=self.limits.seconds)
+        found = dict(zip(jobs, results, strict=True))
+        small = not query.draw and len(jobs) <= _FEW
+        return await _made(lambda: _json(self._response(query, asked, found)), at_once=small)
 
-    def _read(self, body: bytes) -> _Asked:
-        return self._understood(read_json(body))
+    async def stream(self, body: bytes) -> AsyncIterator[bytes]:
+        """The answers to the sentences of a text one by one, as lines of JSON, while the rest is still to be parsed.
 
-    async def in_thread(self, make: Callable[[], _Made]) -> _Made:
-        """Let another thread make something, while this one takes requests.
-
-        Args:
-            make: What makes it.
+        A sentence that cannot be parsed has a line that says why. If the server cannot go on, the last line says so.
         """
-        return await asyncio.get_running_loop().run_in_executor(self._hands, make)
+        query = await _made(
+            lambda: read_query(read_request(body), self._conventions, self.limits, streamed=True), at_once=False
+        )
+        return self._lines(query)
 
-    def _understood(self, given: object) -> _Asked:
-        query = read_query(given, self._conventions, self.limits)
-        wanted = [self._constraints(query, name) for name in query.systems]
-        jobs: dict[tuple[int, int, bool], _Job] = {}
-        for k, sentence in enumerate(query.sentences):
-            for s, name in enumerate(query.systems):
-                constraints = wanted[s][k][0]
-                jobs[k, s, True] = _Job(name, sentence, constraints, query.top)
-                if constraints is not None and query.draw != "no":  # what did they change?
-                    jobs[k, s, False] = _Job(name, sentence, None, 1)
-        return _Asked(query, wanted, jobs)
+    async def _lines(self, query: Query) -> AsyncIterator[bytes]:
+        numbered = enumerate(query.sentences)
+        try:
+            while piece := await _made(lambda: list(itertools.islice(numbered, _PIECE)), at_once=False):
+                for line in await asyncio.gather(*(self._line(query, k, sentence) for k, sentence in piece)):
+                    yield line + b"\n"
+        except Busy as error:
+            yield _json(ErrorResponse(error=str(error))) + b"\n"
 
-    def _answered(self, asked: _Asked, results: Sequence[Inspection]) -> dict[str, Any]:
-        query, found = asked.query, dict(zip(asked.jobs, results, strict=True))
-        sentences = [self._sentence(query, k, found, asked.wanted) for k in range(len(query.sentences))]
-        return {"sentences": sentences, "foreign": [self._foreign(query, name) for name in query.systems]}
-
-    def _foreign(self, query: Query, name: str) -> dict[str, Any]:
-        """How much of a request is new to a system, and what to tell a reader about it, if anything."""
-        share = self._systems[name].parser.foreign(query.sentences)
-        note = str(share) if share.is_notable else ""
-        return {"system": name, "words": share.words, "new": share.new, "note": note}
+    async def _line(self, query: Query, k: int, sentence: Sentence) -> bytes:
+        try:
+            check_sentence(sentence, self.limits)
+            asked = self._asked(query, k, sentence)
+            jobs = _jobs([asked])
+            found = dict(zip(jobs, await self._batcher.submit(jobs, seconds=self.limits.seconds), strict=True))
+        except (Refused, ValueError) as error:
+            return _json(ErrorResponse(error=str(error)))
+        return await _made(lambda: _json(_sentence(query, asked, found)), at_once=not query.draw)
 
     def close(self) -> None:
         """Answer nobody any more."""
         self._batcher.close()
-        self._hands.shutdown()
 
     def __enter__(self) -> "Api":
         return self
@@ -212,73 +216,99 @@ class Api:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
+    def _counted(self, jobs: Sequence[_Job]) -> list[Inspection | Exception]:
+        self.metrics.batches.inc()
+        self.metrics.sentences.inc(len(jobs))
+        self.metrics.words.inc(sum(len(job.sentence) for job in jobs))
+        return self._run(jobs)
+
     def _run(self, jobs: Sequence[_Job]) -> list[Inspection | Exception]:
         """The jobs of each system together; who asks for fewer heads gets fewer later."""
         results: dict[int, Inspection | Exception] = {}
-        self.metrics.batch([len(job.sentence) for job in jobs])
-        for name, system in self._systems.items():
-            mine = [k for k, job in enumerate(jobs) if job.system == name]
-            if not mine:
-                continue
-            found = system.inspect(
-                [jobs[k].sentence for k in mine],
-                [jobs[k].constraints for k in mine],
-                top=max(jobs[k].top for k in mine),
-            )
-            results.update(zip(mine, found, strict=True))
+        for system in self._systems.values():
+            mine = [k for k, job in enumerate(jobs) if job.system is system]
+            if mine:
+                some = [jobs[k] for k in mine]
+                top = max(job.top for job in some)
+                found = system.inspect([job.sentence for job in some], [job.constraints for job in some], top=top)
+                results.update(zip(mine, found, strict=True))
         return [results[k] for k in range(len(jobs))]
 
-    def _constraints(self, query: Query, name: str) -> list[tuple[Constraints | None, list[str]]]:
-        """For each sentence the constraints that this system has a place for, and which kinds it has none for."""
-        system = self._systems[name]
-        found: list[tuple[Constraints | None, list[str]]] = []
-        for sentence, constraints in zip(query.sentences, query.constraints, strict=True):
-            if constraints is None:
-                found.append((None, []))
-                continue
-            _check_places(constraints, [self._systems[other] for other in query.systems])
-            kept = _fitting(constraints, system)
+    def _read(self, given: object) -> tuple[Query, list[list[_Asked]]]:
+        query = read_query(read_request(given), self._conventions, self.limits)
+        return query, [self._asked(query, k, sentence) for k, sentence in enumerate(query.sentences)]
+
+    def _asked(self, query: Query, k: int, sentence: Sentence) -> list[_Asked]:
+        constraints = query.constraints[k] if k < len(query.constraints) else None
+        systems = [self._systems[name] for name in query.systems]
+        if constraints is None:
+            return [_Asked(_Job(system, sentence, None, query.top), None, []) for system in systems]
+        _check_places(constraints, systems)
+        found = []
+        for system in systems:
+            kept = system.fitting(constraints)
             try:
-                kept.check(len(sentence), system.about.roles)
+                kept.check(len(sentence), system.roles)
             except ValueError as error:
                 raise Refused(422, str(error)) from None
             ignored = [field for field in CONSTRAINTS if getattr(kept, field) != getattr(constraints, field)]
-            found.append((None if kept == Constraints() else kept, ignored))
+            demands = None if kept == Constraints() else kept
+            free = _Job(system, sentence, None, 1) if demands is not None and query.draw else None
+            found.append(_Asked(_Job(system, sentence, demands, query.top), free, ignored))
         return found
 
-    def _sentence(
-        self,
-        query: Query,
-        k: int,
-        found: dict[tuple[int, int, bool], Inspection],
-        wanted: Sequence[Sequence[tuple[Constraints | None, list[str]]]],
-    ) -> dict[str, Any]:
-        standalone = query.draw == "file"
-        answers = []
-        for s, name in enumerate(query.systems):
-            mine, free, given = found[k, s, True], found.get((k, s, False)), self._systems[name].annotations
-            answer = {"system": name, **plain(mine, given, top=query.top), "ignored": wanted[s][k][1]}
-            if query.draw != "no":
-                answer["svg"] = draw(mine, given, free=free, constraints=wanted[s][k][0], standalone=standalone)
-            if query.draw == "page":
-                answer["passed"] = self._passed(self._systems[name], mine)
-            if free is not None:
-                without = plain(free, given)
-                answer["free"] = {field: without[field] for field in _FREE}
-            answers.append(answer)
-        whole: dict[str, Any] = {"forms": list(query.sentences[k].forms), "answers": answers}
-        if query.draw != "no" and len(query.systems) == 2:
-            demands = (wanted[0][k][0], wanted[1][k][0])
-            pair = found[k, 0, True], found[k, 1, True]
-            given = {a.name: a for name in query.systems for a in self._systems[name].annotations}
-            whole["compare"] = draw_pair(*pair, list(given.values()), constraints=demands, standalone=standalone)
-        return whole
+    def _response(
+        self, query: Query, asked: Sequence[Sequence[_Asked]], found: Mapping[_Job, Inspection]
+    ) -> ParseResponse:
+        shares = [(name, self._systems[name].parser.foreign(list(query.sentences))) for name in query.systems]
+        return ParseResponse(
+            sentences=[_sentence(query, some, found) for some in asked],
+            out_of_vocabulary=[
+                OutOfVocabulary(
+                    system=name, words=share.words, new=share.new, note=str(share) if share.is_notable else ""
+                )
+                for name, share in shares
+            ],
+        )
 
-    def _passed(self, system: Served, found: Inspection) -> dict[str, str]:
-        """A drawing of the structure that passed each wire, by the wire's name."""
-        by_name = {annotation.name: annotation for annotation in system.annotations}
-        passed = ((wire.name, by_name.get(wire.annotation)) for wire in system.about.wires)
-        return {name: draw(found, [annotation]) for name, annotation in passed if annotation is not None}
+
+def _jobs(asked: Iterable[Iterable[_Asked]]) -> list[_Job]:
+    return [job for some in asked for one in some for job in (one.job, one.free) if job is not None]
+
+
+def _sentence(query: Query, asked: Sequence[_Asked], found: Mapping[_Job, Inspection]) -> SentenceParse:
+    standalone, answers = query.draw == "file", []
+    for one in asked:
+        system, mine, free = one.job.system, found[one.job], None if one.free is None else found[one.free]
+        given = system.annotations
+        more = {}
+        if query.draw:
+            more["svg"] = draw(mine, given, free=free, constraints=one.job.constraints, standalone=standalone)
+        if query.draw is True:
+            by_name = {annotation.name: annotation for annotation in given}
+            passed = ((wire.name, by_name.get(wire.annotation)) for wire in system.wires)
+            more["passed"] = {name: draw(mine, [one]) for name, one in passed if one is not None}
+        if free is not None:
+            more["free"] = FreeParse(**free_parse(free, given))
+        fields = parse_fields(mine, given, top=query.top)
+        answers.append(SystemParse(system=system.name, ignored=one.ignored, **fields, **more))
+    forms = list(asked[0].job.sentence.forms) if asked else []
+    if not (query.draw and len(asked) == 2):
+        return SentenceParse(forms=forms, answers=answers)
+    first, second = (one.job for one in asked)
+    given = {a.name: a for job in (first, second) for a in job.system.annotations}
+    demands = (first.constraints, second.constraints)
+    pair = draw_pair(found[first], found[second], [*given.values()], constraints=demands, standalone=standalone)
+    return SentenceParse(forms=forms, answers=answers, compare=pair)
+
+
+def _json(response: ParseResponse | SentenceParse | ErrorResponse) -> bytes:
+    return response.__pydantic_serializer__.to_json(response, exclude_unset=True)
+
+
+async def _made(make: Callable[[], _Made], *, at_once: bool) -> _Made:
+    """What takes long is made in another thread, while this one takes requests."""
+    return make() if at_once else await asyncio.to_thread(make)
 
 
 @contextmanager
@@ -292,43 +322,16 @@ def _refusing() -> Iterator[None]:
         raise Refused(422, str(error)) from None
 
 
-def _cost(length: int) -> int:
-    """What a sentence costs, in words of short ones: the time of a parser grows with the cube of the length."""
-    return length + 2 + length**3 // 8000
-
-
-def _fitting(constraints: Constraints, system: Served) -> Constraints:
-    """Without what is about structures or roles that the system does not have."""
-    kept = {kind: alone for kind, alone in constraints.by_kind().items() if kind in system.held}
-
-    def known(arcs: Sequence[Arc]) -> tuple[Arc, ...]:
-        return tuple(arc for arc in arcs if arc.role in ("", TOP) or arc.role in system.about.roles)
-
-    def all_of_them(field: str) -> tuple[Any, ...]:
-        return tuple(each for alone in kept.values() for each in getattr(alone, field))
-
-    return Constraints(
-        heads=all_of_them("heads"),
-        not_heads=all_of_them("not_heads"),
-        arcs=known(all_of_them("arcs")),
-        not_arcs=known(all_of_them("not_arcs")),
-    )
-
-
 def _check_places(constraints: Constraints, systems: Sequence[Served]) -> None:
     """Every constraint must mean something to one of the systems at least."""
-    kept = [_fitting(constraints, system) for system in systems]
-    names = " and ".join(system.name for system in systems)
-    have = "have" if len(systems) > 1 else "has"
+    kept = [system.fitting(constraints) for system in systems]
+    who = f"{' and '.join(system.name for system in systems)} {'have' if len(systems) > 1 else 'has'}"
     for kind, alone in constraints.by_kind().items():
-        for field in CONSTRAINTS:
-            for wanted in getattr(alone, field):
-                if any(wanted in getattr(fitting, field) for fitting in kept):
-                    continue
-                if not any(kind in system.held for system in systems):
-                    what = f"no {kind} of which parts can be forced or forbidden; leave {field} out"
-                else:
-                    known = sorted({role for system in systems for role in system.about.roles})
-                    what = f"no role {wanted[-1][:40]!r}; there are {', '.join(known[:12])}"
-                    what += f" and {len(known) - 12} more" if len(known) > 12 else ""
-                raise Refused(422, f"{names} {have} {what}.")
+        for field, wanted in ((name, one) for name in CONSTRAINTS for one in getattr(alone, name)):
+            if any(wanted in getattr(fitting, field) for fitting in kept):
+                continue
+            if not any(kind in system.held for system in systems):
+                raise Refused(422, f"{who} no {kind} of which parts can be forced or forbidden; leave {field} out.")
+            known = sorted({role for system in systems for role in system.roles})
+            more = f" and {len(known) - 12} more" if len(known) > 12 else ""
+            raise Refused(422, f"{who} no role {brief(wanted[-1])}; there are {', '.join(known[:12])}{more}.")

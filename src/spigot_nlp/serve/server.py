@@ -1,87 +1,48 @@
 """uvicorn with the application, for people one does not have to trust."""
 
-import math
-import os
+import asyncio
+import errno
 import socket
 import ssl
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvicorn
-from starlette.applications import Starlette
-from uvicorn.supervisors import Multiprocess
 
 import spigot
-from spigot_nlp.serve.addresses import is_loopback, listening
 from spigot_nlp.serve.api import Api
 from spigot_nlp.serve.application import create_app
-from spigot_nlp.serve.protocol import Protocol
-from spigot_nlp.serve.query import Limits
+from spigot_nlp.serve.limits import Protocol, is_loopback
 from spigot_nlp.serve.settings import Settings
 from spigot_nlp.serve.systems import Served
-
-_LAST = 10.0  # seconds more in which a server that is told to end does so
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What a server proves who it is by, so that connections are encrypted.
-
-    Attributes:
-        chain: A file with the certificate, and those above it, in PEM.
-        key: The file with its private key, if that is another one.
-
-    Raises:
-        ValueError: If there are no such files, or the key is another's.
-
-    Example:
-        >>> Certificate(Path("none.pem"))
-        Traceback (most recent call last):
-        ...
-        ValueError: none.pem is no certificate with its key in PEM (No such file or directory); give both files.
-    """
-
-    chain: Path
-    key: Path | None = None
-
-    def __post_init__(self) -> None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.chain, self.key, password="")
-        except OSError as error:
-            named = f"{self.chain} is no certificate with its key" + ("" if self.key is None else f" {self.key}")
-            raise ValueError(f"{named} in PEM ({error.strerror or error}); give both files.") from None
 
 
 class Server:
     """Serves a page and the JSON interface until it is closed.
 
-    Only what is named in the application can be fetched: no file is opened after the start. On a loopback address,
-    requests that name another host are refused, so that no page elsewhere can reach it through a name of its own,
-    unless there is a token. Whoever is being answered when the server ends gets the answer.
+    Only what is named in the application can be fetched: no file is opened after the start. Whoever is being answered
+    when the server ends gets the answer, if it does not take longer than the grace time of the limits.
 
     Args:
         systems: What to ask.
         host: The address to listen at.
         port: The port; 0 takes any that is free.
-        limits: How much a client may ask for.
-        together: Whether requests that wait together are parsed together.
-        token: What clients must send as `Authorization: Bearer ...`.
-        origins: Web pages elsewhere that may ask.
-        certificate: Encrypt connections with it.
+        settings: Who may ask, and how much.
+        certificate: Encrypt connections with this certificate, a file in PEM.
+        key: Its private key, if that is in another file.
 
     Raises:
         OSError: If the port is taken, or the address is none of this machine.
+        ValueError: If the address is none at all, or the certificate is none.
 
     Example:
         >>> from urllib.request import urlopen
         >>> with Server([], port=0) as server, server.running():
         ...     print(urlopen(f"{server.address}/health").read().decode()[:15])
-        {"status": "ok"
+        {"status":"ok",
     """
 
     def __init__(
@@ -89,22 +50,46 @@ class Server:
         systems: Sequence[Served],
         host: str = "127.0.0.1",
         port: int = 8000,
-        limits: Limits = Limits(),
+        settings: Settings = Settings(),
         *,
-        together: bool = True,
-        token: str | None = None,
-        origins: Sequence[str] = (),
-        certificate: Certificate | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
     ) -> None:
-        settings = Settings(token=token, origins=tuple(origins), together=together, limits=limits)
+        _check_certificate(certificate, key)
         self._socket = listening(host, port)
-        self.server_name, self.server_port = str(self._socket.getsockname()[0]), int(self._socket.getsockname()[1])
-        self.is_local = is_loopback(self.server_name)
-        self.address = address(self._socket, encrypted=certificate is not None)
-        self.limits = limits
-        self.api = Api(systems, limits, together=together)
-        settings = replace(settings, local=self.is_local and token is None)
-        self._uvicorn = uvicorn.Server(_config(create_app(self.api, settings), limits, certificate))
+        self.host: str = self._socket.getsockname()[0]
+        self.port: int = self._socket.getsockname()[1]
+        self.is_local = is_loopback(self.host)
+        if not settings.hosts:
+            names = ("localhost",) if self.is_local and settings.token is None else ("*",)
+            settings = settings.model_copy(update={"hosts": names})
+        self.limits = settings.limits
+        self.api = Api(systems, settings.limits)
+        config = uvicorn.Config(
+            create_app(self.api, settings),
+            http=Protocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level="error",
+            access_log=False,  # requests are not logged: what people type is theirs
+            server_header=False,
+            headers=[("server", f"spigot/{spigot.__version__}")],
+            proxy_headers=False,  # nobody here asks where a request comes from
+            h11_max_incomplete_event_size=self.limits.head,
+            timeout_keep_alive=self.limits.idle,  # pyright: ignore[reportArgumentType] (parts of a second will do)
+            timeout_graceful_shutdown=int(self.limits.grace) + 2,  # if all else fails
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+        )
+        self._uvicorn = _Uvicorn(config, self.limits.grace)
+
+    @property
+    def address(self) -> str:
+        """Where to point a browser."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        scheme = "http" if self._uvicorn.config.ssl_certfile is None else "https"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def serve_forever(self) -> None:
         """Serve until somebody interrupts, or `close` is called; whoever waits then gets the answer first."""
@@ -118,12 +103,12 @@ class Server:
         try:
             while not self._uvicorn.started and thread.is_alive():
                 time.sleep(0.005)
+            if not self._uvicorn.started:
+                raise RuntimeError("the server did not start; its log has more.")
             yield self
         finally:
             self._uvicorn.should_exit = True
-            thread.join(_graceful(self.limits) + _LAST)
-            self._uvicorn.force_exit = True  # if somebody holds a connection all the same
-            thread.join(_LAST)
+            thread.join()
 
     def close(self) -> None:
         """Give the port back and answer nobody any more."""
@@ -138,69 +123,60 @@ class Server:
         self.close()
 
 
-def serve_by_workers(
-    workers: int, settings: Settings, listener: socket.socket, certificate: Certificate | None = None
-) -> None:
-    """Serve by several processes at one address, each with the systems in its own memory, until somebody interrupts.
+class _Uvicorn(uvicorn.Server):
+    """A server whose end no client can put off."""
 
-    A process that dies is replaced. It takes the signals of this process, so this must be its main thread.
+    def __init__(self, config: uvicorn.Config, grace: float) -> None:
+        super().__init__(config)
+        self._grace = grace
 
-    Args:
-        workers: How many.
-        settings: What is served, to whom, and how.
-        listener: Where they all listen.
-        certificate: Encrypt connections with it.
-    """
-    with tempfile.TemporaryDirectory(prefix="spigot-serve-") as folder:
-        shared = settings if settings.metrics is not None else replace(settings, metrics=Path(folder))
-        variables = shared.environment()
-        before = {name: os.environ[name] for name in variables if name in os.environ}
-        os.environ.update(variables)  # not an argument: those are for everybody to see
-        try:
-            config = _config("spigot_nlp.serve:app", settings.limits, certificate, workers)
-            Multiprocess(config, sockets=[listener]).run()
-        finally:
-            for name in variables:
-                del os.environ[name]
-            os.environ.update(before)
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End when all who are being answered have their answers, or when the time is up."""
+        self.lifespan.state["closing"] = True  # for connections that are accepted already, but not yet made
+        timer = asyncio.get_running_loop().call_later(self._grace, self._drop)
+        await super().shutdown(sockets)
+        timer.cancel()
+
+    def _drop(self) -> None:
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
 
-def address(listener: socket.socket, *, encrypted: bool = False) -> str:
-    """Where to point a browser.
+def listening(host: str, port: int) -> socket.socket:
+    """A socket at an address, which nobody else has; port 0 takes any that is free."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"port is {port}; it must be from 1 to 65535, or 0 for any free one.")
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except OSError as error:
+        raise ValueError(f"host is {host!r}, which is no address ({error.strerror}); use 127.0.0.1.") from None
+    made = socket.socket(family)
+    try:
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it; without it an answer of two parts waits 40 ms for the client to confirm the first.
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.bind(where)
+        made.listen(2048)  # from now on the port is taken; those who come before the start wait
+    except OSError as error:
+        made.close()
+        known = {
+            errno.EADDRINUSE: f"port {port} is taken; choose another with --port, or 0 for any free one.",
+            errno.EACCES: f"port {port} needs more rights than this program has; choose one above 1023 with --port.",
+        }
+        usual = f"cannot listen at {host} port {port}: {error.strerror or error}."
+        raise OSError(known.get(error.errno or 0, usual)) from None
+    return made
 
-    Example:
-        >>> with listening("127.0.0.1", 0) as found:
-        ...     address(found) == f"http://127.0.0.1:{found.getsockname()[1]}"
-        True
-    """
-    host, port = listener.getsockname()[:2]
-    if listener.family == socket.AF_INET6:
-        host = f"[{'::1' if host == '::' else host}]"
-    return f"http{'s' if encrypted else ''}://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
-
-def _graceful(limits: Limits) -> int:
-    """How many seconds an answer under way may take when the server ends."""
-    return math.ceil(limits.seconds + limits.patience)
-
-
-def _config(app: Starlette | str, limits: Limits, certificate: Certificate | None, workers: int = 1) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=Protocol,
-        ws="none",
-        lifespan="on",
-        workers=workers,
-        log_config=None,
-        log_level="error",
-        access_log=False,  # requests are not logged: what people type is theirs
-        server_header=False,
-        headers=[("server", f"spigot/{spigot.__version__}")],
-        proxy_headers=False,  # nobody here asks where a request comes from
-        h11_max_incomplete_event_size=limits.head,
-        timeout_keep_alive=limits.idle,  # pyright: ignore[reportArgumentType] (parts of a second will do)
-        timeout_graceful_shutdown=_graceful(limits),
-        timeout_worker_healthcheck=120,  # loading may take long on a busy machine
-        ssl_certfile=None if certificate is None else certificate.chain,
-        ssl_keyfile=None if certificate is None else certificate.key,
-    )
+def _check_certificate(certificate: Path | None, key: Path | None) -> None:
+    if certificate is None:
+        if key is not None:
+            raise ValueError(f"{key} is the key of no certificate; give --certificate, too.")
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        named = f"{certificate} is no certificate with its key" + ("" if key is None else f" {key}")
+        raise ValueError(f"{named} in PEM ({error.strerror or error}); give both files.") from None

@@ -1,79 +1,138 @@
-"""How a server is set up, in Python or by the environment of its process."""
+"""What is served, to whom, and how much: settings in Python, or from the environment of a process."""
 
 import difflib
 import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from spigot_nlp.bundled import default_model
 from spigot_nlp.encoders import READING, Precision
-from spigot_nlp.serve.query import Limits
 
 _ORIGIN = re.compile(r"\*|https?://[^\s/?#@*]+")
 _PREFIX = "SPIGOT_SERVE_"
+_Whole = Annotated[int, Field(gt=0, lt=10**12)]
+_Seconds = Annotated[float, Field(gt=0, lt=10**12)]
 
 
-@dataclass(frozen=True)
-class Settings:
+class _Values(BaseModel):
+    """Values that say in one sentence what is wrong with them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            if first["type"] == "extra_forbidden":
+                names = ", ".join(type(self).model_fields)
+                raise ValueError(f"{first['loc'][0]} is not known here; there are {names}.") from None
+            raise ValueError(complaint(first)) from None
+
+
+class Limits(_Values):
+    """How much one client may ask for, and how long it may take.
+
+    Attributes:
+        body: Bytes of a request.
+        stream: Bytes of a request whose answer is streamed, sentence by sentence.
+        head: Bytes of its first line and its headers.
+        headers: How many headers it may have.
+        words: Words of a sentence.
+        total: Words of a request that is not streamed, counted once for each system.
+        characters: Characters of a word.
+        systems: Systems of a request.
+        top: Next-best heads of a word.
+        constraints: Constraints on a sentence.
+        batch: Words that are parsed together; those of long sentences count for more.
+        waiting: Requests that may wait.
+        connections: Connections that may be open.
+        seconds: How long an answer, or a piece of a stream, may take.
+        patience: How long a client may take to send a request or to fetch its answer, in seconds.
+        idle: How long a connection may be silent between requests, in seconds.
+
+    Example:
+        >>> Limits(words=100).words, Limits().grace
+        (100, 40.0)
+    """
+
+    model_config = ConfigDict(strict=True)
+
+    body: _Whole = 64 * 1024
+    stream: _Whole = 1024 * 1024
+    head: _Whole = 64 * 1024
+    headers: _Whole = 100
+    words: _Whole = 300
+    total: _Whole = 1500
+    characters: _Whole = 200
+    systems: _Whole = 4
+    top: _Whole = 20
+    constraints: _Whole = 100
+    batch: _Whole = 2048
+    waiting: _Whole = 256
+    connections: _Whole = 256
+    seconds: _Seconds = 30.0
+    patience: _Seconds = 10.0
+    idle: _Seconds = 60.0
+
+    @property
+    def grace(self) -> float:
+        """How many seconds the answers under way may take when the server ends."""
+        return self.seconds + self.patience
+
+
+def _token(value: str) -> str:
+    if not (value.isascii() and value.isprintable() and value and value == value.strip()):
+        raise ValueError("it must be letters, digits and signs of ASCII, as a header holds them")
+    return value
+
+
+def _origin(value: str) -> str:
+    if not _ORIGIN.fullmatch(value):
+        raise ValueError("give scheme, host and port, as https://example.org, or * for any")
+    return value
+
+
+class Settings(_Values):
     """What is served, to whom, and how.
 
     Attributes:
         runs: Folders that `spigot train` made, or names of models that come with spigot.
         token: What clients must send as `Authorization: Bearer ...`; nobody has to if there is none. It is not printed.
+        hosts: The names by which the server may be asked, as `parser.example.org` or `*.example.org`; `*` is any, and
+            `localhost` whatever names this machine. By default `localhost` at loopback addresses unless there is a
+            token, so that no page elsewhere can reach it through a name of its own, and any name otherwise.
         origins: Web pages elsewhere that may ask, as `https://example.org`; `*` is any.
         device: Where to compute, as torch calls it.
         precision: What words are encoded in: `int16`, `float32` or `bfloat16`.
         threads: How many threads torch may use; as many as it likes by default.
-        together: Whether requests that wait together are parsed together.
-        local: Whether only requests are answered that name this machine, so that no page elsewhere can reach it through
-            a name of its own. By default that is so at loopback addresses, unless there is a token.
-        metrics: A folder that the processes of a server share, where each keeps its counts.
         limits: How much a client may ask for.
 
     Example:
-        >>> Settings(runs=(Path("runs/first"),), token="s3cret").environment()
-        {'SPIGOT_SERVE_RUNS': 'runs/first', 'SPIGOT_SERVE_TOKEN': 's3cret'}
         >>> Settings.from_environment({"SPIGOT_SERVE_ORIGINS": "https://a.example,https://b.example"}).origins
         ('https://a.example', 'https://b.example')
     """
 
-    runs: tuple[Path, ...] = (default_model(),)
-    token: str | None = field(default=None, repr=False)
-    origins: tuple[str, ...] = ()
+    runs: tuple[Path, ...] = Field(default_factory=lambda: (default_model(),))
+    token: Annotated[str, AfterValidator(_token)] | None = Field(default=None, repr=False)
+    hosts: tuple[str, ...] = ()
+    origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
     device: str = "cpu"
     precision: Precision = READING
-    threads: int | None = None
-    together: bool = True
-    local: bool | None = None
-    metrics: Path | None = None
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
-            raise ValueError(
-                "the token is empty or has characters that no header can hold; use letters and digits, or leave it out."
-            )
-        if self.token is not None and self.token != self.token.strip():
-            raise ValueError("the token begins or ends with a space, which headers lose; leave it out.")
-        for origin in self.origins:
-            if not _ORIGIN.fullmatch(origin):
-                raise ValueError(
-                    f"the origin {origin!r} is none; give scheme, host and port, as https://example.org, or * for any."
-                )
-        if self.precision not in get_args(Precision):
-            raise ValueError(f"precision is {self.precision!r}; it must be {' or '.join(get_args(Precision))}.")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads is {self.threads}; it must be at least 1.")
+    threads: _Whole | None = None
+    limits: Limits = Limits()
 
     @staticmethod
     def from_environment(environment: Mapping[str, str] = os.environ) -> "Settings":
         """Read `SPIGOT_SERVE_RUNS`, `SPIGOT_SERVE_TOKEN` and so on, one variable for each setting.
 
-        Folders are separated as in `PATH`, origins by commas; limits are a JSON object.
+        Folders are separated as in `PATH`, hosts and origins by commas; limits are a JSON object.
 
         Args:
             environment: The variables.
@@ -89,68 +148,43 @@ class Settings:
             ...
             ValueError: SPIGOT_SERVE_TOKE is no setting; did you mean SPIGOT_SERVE_TOKEN?
         """
-        given = {
-            name.removeprefix(_PREFIX).lower(): value for name, value in environment.items() if name.startswith(_PREFIX)
-        }
-        names = [each.name for each in fields(Settings)]
-        for name in given:
+        given: dict[str, Any] = {}
+        for variable, value in environment.items():
+            name = variable.removeprefix(_PREFIX).lower()
+            if name in Settings.model_fields and variable.startswith(_PREFIX):
+                given[name] = value
             # Others may begin in the same way: Kubernetes makes some for every service, after its name.
-            if name not in names and (meant := difflib.get_close_matches(name, names, 1, 0.75)):
-                meant = f"{_PREFIX}{meant[0].upper()}"
-                raise ValueError(f"{_PREFIX}{name.upper()} is no setting; did you mean {meant}?")
-        return Settings(
-            runs=tuple(Path(run) for run in given.get("runs", str(default_model())).split(os.pathsep) if run),
-            token=given.get("token"),
-            origins=tuple(origin.strip() for origin in given.get("origins", "").split(",") if origin.strip()),
-            device=given.get("device", "cpu"),
-            precision=cast(Precision, given.get("precision", READING)),  # which is checked with the rest
-            threads=_whole("threads", given["threads"]) if "threads" in given else None,
-            together=_yes("together", given["together"]) if "together" in given else True,
-            local=_yes("local", given["local"]) if "local" in given else None,
-            metrics=Path(given["metrics"]) if "metrics" in given else None,
-            limits=_limits(given["limits"]) if "limits" in given else Limits(),
-        )
-
-    def environment(self) -> dict[str, str]:
-        """The variables from which another process reads the same."""
-        usual, found = Settings(), {}
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value == getattr(usual, each.name):
-                continue
-            if isinstance(value, Limits):
-                said = json.dumps(asdict(value))
-            elif isinstance(value, tuple):
-                said = (os.pathsep if each.name == "runs" else ",").join(map(str, value))
-            else:
-                said = str(int(value)) if isinstance(value, bool) else str(value)
-            found[f"{_PREFIX}{each.name.upper()}"] = said
-        return found
+            elif variable.startswith(_PREFIX) and (
+                meant := difflib.get_close_matches(name, Settings.model_fields, 1, 0.75)
+            ):
+                raise ValueError(f"{variable} is no setting; did you mean {_PREFIX}{meant[0].upper()}?")
+        for name, separator in (("runs", os.pathsep), ("hosts", ","), ("origins", ",")):
+            if name in given:
+                given[name] = tuple(part.strip() for part in given[name].split(separator) if part.strip())
+        if "limits" in given:
+            try:
+                given["limits"] = Limits(**json.loads(given["limits"]))
+            except (TypeError, json.JSONDecodeError):
+                names = ", ".join(Limits.model_fields)
+                raise ValueError(f"{_PREFIX}LIMITS must be a JSON object of {names}.") from None
+        return Settings(**given)
 
 
-def _whole(name: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise ValueError(f"{_PREFIX}{name.upper()} is {value!r}; it must be a whole number.")
-    return int(value)
+def complaint(error: ErrorDetails) -> str:
+    """What is wrong with a value, in one sentence: where it stands, what it is, and what is expected."""
+    place = ".".join(map(str, error["loc"]))
+    if error["type"] == "missing":
+        return f"{place} is missing."
+    reason = error["msg"].removeprefix("Value error, ").removeprefix("Input should ").rstrip(".")
+    reason = f"it should {reason}" if error["msg"].startswith("Input should ") else f"{reason[:1].lower()}{reason[1:]}"
+    found = "refused" if place == "token" else brief(error["input"])  # a secret stands in no message
+    return f"{place} is {found}; {reason}."
 
 
-def _yes(name: str, value: str) -> bool:
-    if value not in ("0", "1"):
-        raise ValueError(f"{_PREFIX}{name.upper()} is {value!r}; it must be 1 for yes or 0 for no.")
-    return value == "1"
-
-
-def _limits(value: str) -> Limits:
+def brief(value: object) -> str:
+    """A value as it stands in a message, whatever its size."""
     try:
-        given: dict[str, Any] = json.loads(value)
-    except ValueError:
-        given = {"": None}
-    usual = asdict(Limits())
-    if not isinstance(given, dict) or not set(given) <= set(usual):
-        raise ValueError(f"{_PREFIX}LIMITS is {value[:60]!r}; it must be a JSON object of {', '.join(usual)}.")
-    for name, number in given.items():
-        kinds = (int,) if isinstance(usual[name], int) else (int, float)
-        if isinstance(number, bool) or not isinstance(number, kinds) or not 0 < number < 1e12:
-            whole = "whole " if kinds == (int,) else ""
-            raise ValueError(f"the limit {name} is {str(number)[:40]!r}; it must be a {whole}number above 0.")
-    return Limits(**given)
+        text = json.dumps(value, default=repr) if not isinstance(value, str) else repr(value[:80])
+    except (ValueError, RecursionError):  # a number with more digits than Python writes, or a list in itself
+        text = f"a huge {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,7 +1,9 @@
-"""Trained systems by name, and what each of them gives."""
+"""Trained systems by name: what each of them gives, and sentences that it knows."""
 
+import itertools
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,14 +12,18 @@ import torch
 
 from spigot import ESTIMATORS
 from spigot_nlp.annotations import AbstractAnnotation
+from spigot_nlp.annotations.graphs import TOP
+from spigot_nlp.corpora.synthetic import splits
+from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.text.conventions import Conventions
+from spigot_nlp.data.text.raw import sentences
+from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import READING, Precision
 from spigot_nlp.models.inspection import Inspection, inspect
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.wire import Wire
 from spigot_nlp.report.drawings import ABOVE, BELOW
-from spigot_nlp.serve.examples import Known, known_sentences
+from spigot_nlp.serve.responses import SystemInfo, WireInfo
 from spigot_nlp.stages.constraints import Constraints, Infeasible
 from spigot_nlp.stages.stage import AbstractStage
 from spigot_nlp.training import load
@@ -26,67 +32,11 @@ _SOME = Constraints(heads=((1, 0),), arcs=(Arc(0, 1, ""),)).by_kind()
 _SIDES = {"trees": BELOW, "graphs": ABOVE}
 """Of each kind of constraint an example, and on which side of a drawing its parts stand."""
 
-
-@dataclass(frozen=True)
-class AboutWire:
-    """What a wire of a system is, in plain values.
-
-    Attributes:
-        name: What it is called.
-        annotation: What passes it.
-        noun: What one of these is called.
-        estimator: What comes back by it, as configurations call it.
-        hard: Whether it is one structure that passes, and not a mixture of which it is the best.
-
-    Example:
-        >>> AboutWire("syntax -> semantics", "heads", "tree", "spigot", hard=True).noun
-        'tree'
-    """
-
-    name: str
-    annotation: str
-    noun: str
-    estimator: str
-    hard: bool
-
-
-@dataclass(frozen=True)
-class About:
-    """What a system is, in plain values.
-
-    Attributes:
-        name: How requests call it.
-        title: What it was trained as.
-        task: The experiment that it comes from, if that has a name.
-        system: How it was trained, e.g. `spigot`.
-        gives: What it finds, by the names of the annotations: `heads`, `graph`, `label`.
-        called: What each of these is called.
-        constrains: Of which of these the parts can be forced and forbidden.
-        holds: The same by the side of a drawing that it stands on.
-        roles: The roles of the graphs whose arcs can be.
-        classes: Its classes, in the order of the probabilities.
-        class_names: What to call them.
-        wires: How its stages read each other.
-        tagger: Whether it finds the tags it needs by itself.
-
-    Example:
-        >>> About("rain", "", "", "ste", ("mood",), {"mood": "class"}, (), {}, (), (), (), (), True).called["mood"]
-        'class'
-    """
-
-    name: str
-    title: str
-    task: str
-    system: str
-    gives: tuple[str, ...]
-    called: dict[str, str]
-    constrains: tuple[str, ...]
-    holds: dict[str, str]
-    roles: tuple[str, ...]
-    classes: tuple[int, ...]
-    class_names: tuple[str, ...]
-    wires: tuple[AboutWire, ...]
-    tagger: bool
+_POOL = 12  # sentences to choose examples from
+_FILES = ("gold.dev.jsonl", "gold.train.jsonl")
+_READ, _LENGTHS = 400, range(5, 13)  # of a file, and of a sentence that fits on a screen beside another
+_BEFORE = re.compile(r" (?=(?:[.,;:!?%)\]}”’]|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b))", re.IGNORECASE)
+_AFTER = re.compile(r"(?<=[(\[{“]) ")
 
 
 @dataclass(frozen=True)
@@ -97,25 +47,11 @@ class Served:
         name: How requests call it.
         parser: The system.
         run: The folder it comes from, if it comes from one.
-
-    Example:
-        >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.models.build import fresh
-        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
-        >>> served = Served("rain", fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}))
-        >>> served.about.gives, [wire.name for wire in served.about.wires]
-        (('heads', 'graph'), ['syntax -> semantics'])
     """
 
     name: str
     parser: Parser
     run: Path | None = None
-
-    @cached_property
-    def known(self) -> list[Known]:
-        """Sentences to begin with, of words that it knows."""
-        return known_sentences(self.parser.vocab, self.run)
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -136,46 +72,66 @@ class Served:
         found = {kind: [stage for stage in stages if stage.is_concerned(some)] for kind, some in _SOME.items()}
         return {kind: concerned[0] for kind, concerned in found.items() if len(concerned) == 1}
 
-    @property
-    def wires(self) -> list[Wire]:
-        """How its stages read each other."""
-        return list(self.parser.model.all_wires())
+    @cached_property
+    def roles(self) -> list[str]:
+        """The roles of the graphs whose arcs can be forced."""
+        return list(next(filter(None, (getattr(one.annotation, "roles", ()) for one in self.held.values())), ()))
 
     @cached_property
-    def about(self) -> About:
-        """What it is."""
-        config, stages = self.parser.config, self.parser.model.stages
-        usual = (stage for stage in stages.values() if stage.annotation.is_usual)
-        chooser = next((stage for stage in usual if stage.annotation.shares), None)
-        roles = (getattr(stage.annotation, "roles", ()) for stage in self.held.values())
-        return About(
+    def wires(self) -> list[WireInfo]:
+        """How its stages read each other."""
+        found = []
+        for wire in self.parser.model.all_wires():
+            annotation, estimator = self.parser.model.stages[wire.source].annotation, wire.estimator
+            name = ESTIMATORS.name_of(type(estimator))
+            found.append(
+                WireInfo(
+                    name=wire.name,
+                    annotation=annotation.name,
+                    noun=annotation.called,
+                    estimator=name,
+                    hard=estimator.hard,
+                )
+            )
+        return found
+
+    def info(self, examples: Sequence[str]) -> SystemInfo:
+        """What it is, with texts to begin with."""
+        config, usual = self.parser.config, [a for a in self.annotations if a.is_usual]
+        chooser = next((annotation for annotation in usual if annotation.shares), None)
+        return SystemInfo(
             name=self.name,
             title=config.name,
             task=config.task,
             system=config.system,
-            gives=self.parser.gives,
+            gives=list(self.parser.gives),
             called={a.name: a.called for a in self.annotations},
-            constrains=tuple(stage.annotation.name for stage in self.held.values()),
+            constrains=[stage.annotation.name for stage in self.held.values()],
             holds={_SIDES[kind]: stage.annotation.name for kind, stage in self.held.items()},
-            roles=next(filter(None, roles), ()),
-            classes=() if chooser is None else chooser.annotation.options,
-            class_names=tuple(self.parser.class_names.values()),
-            wires=tuple(
-                AboutWire(
-                    wire.name,
-                    stages[wire.source].annotation.name,
-                    stages[wire.source].annotation.called,
-                    ESTIMATORS.name_of(type(wire.estimator)),
-                    wire.estimator.hard,
-                )
-                for wire in self.wires
-            ),
+            roles=self.roles,
+            classes=[] if chooser is None else list(chooser.options),
+            class_names=list(self.parser.class_names.values()),
+            wires=self.wires,
             tagger=not self.parser.misses_tags,
+            examples=list(examples),
         )
 
-    def plain(self) -> dict[str, Any]:
-        """What it is, for JSON."""
-        return asdict(self.about)
+    @cached_property
+    def known(self) -> "list[Known]":
+        """Sentences to begin with, of words that it knows."""
+        return known_sentences(self.parser.vocab, self.run)
+
+    def fitting(self, constraints: Constraints) -> Constraints:
+        """The constraints without those on structures or roles that it does not have."""
+        kept = {kind: alone for kind, alone in constraints.by_kind().items() if kind in self.held}
+
+        def all_of_them(field: str) -> tuple[Any, ...]:
+            return tuple(each for alone in kept.values() for each in getattr(alone, field))
+
+        def known(field: str) -> tuple[Arc, ...]:
+            return tuple(arc for arc in all_of_them(field) if arc.role in ("", TOP, *self.roles))
+
+        return Constraints(all_of_them("heads"), all_of_them("not_heads"), known("arcs"), known("not_arcs"))
 
     def inspect(
         self, sentences: Sequence[Sentence], constraints: Sequence[Constraints | None], *, top: int
@@ -235,3 +191,78 @@ def _names(places: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [str(place) for place in places]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A sentence whose words a system knows.
+
+    Attributes:
+        text: As a reader would type it; it is cut into the words of the sentence again.
+        sentence: With its right annotation, as far as it is known.
+    """
+
+    text: str
+    sentence: Sentence
+
+
+def known_sentences(vocab: Vocab, run: Path | None = None) -> list[Known]:
+    """Sentences of which a system knows every word: of those its run keeps, or else of the built-in corpus.
+
+    If there is none, the most frequent words stand for one.
+    """
+    counted = {word: count for word, count in zip(vocab.words, vocab.counts, strict=True) if count}
+    conventions = Conventions.of(vocab)
+    for source in (_kept(run), splits(train=_READ).train):
+        usable = (s for s in source if len(s) in _LENGTHS and all(form.lower() in counted for form in s.forms))
+        found = list(itertools.islice(_as_text(usable, conventions), _POOL))
+        if found:
+            return found
+    frequent = sorted(counted, key=lambda word: (-counted[word], word))
+    words = [word for word in frequent if word.isalpha()][: _LENGTHS.start] or frequent[: _LENGTHS.start]
+    return [Known(" ".join(words), Sentence(tuple(words)))] if words else []
+
+
+def _kept(run: Path | None) -> Iterator[Sentence]:
+    for path in () if run is None else (run / name for name in _FILES):
+        try:
+            yield from itertools.islice(read(path), _READ)
+        except (OSError, ValueError):  # it is missing or damaged, which is no reason to serve nothing
+            continue
+
+
+def _as_text(found: Iterator[Sentence], conventions: Conventions) -> Iterator[Known]:
+    """Those that can be written so that they are cut into the same words again."""
+    for sentence in found:
+        spaced = " ".join(sentence.forms)
+        for text in (_AFTER.sub("", _BEFORE.sub("", spaced)), spaced):
+            cut = list(sentences(text, hyphens=conventions.hyphens, cannot=conventions.cannot))
+            if len(cut) == 1 and cut[0].forms == sentence.forms:
+                yield Known(text, sentence)
+                break
+
+
+def best_first(
+    pool: Sequence[Known], answers: Sequence[Sequence[Sentence]], annotations: Sequence[AbstractAnnotation]
+) -> list[Known]:
+    """The most telling sentences of a pool first: one that a system has right, and in which two systems differ.
+
+    Args:
+        pool: Sentences to choose from.
+        answers: What each system says about each of them.
+        annotations: By what they are compared.
+    """
+
+    def order(k: int) -> tuple[bool, int, int]:
+        mine = [answer[k] for answer in answers]
+        apart = _differences(mine[0], mine[1], annotations) if len(mine) > 1 else 0
+        wrong = min((_differences(pool[k].sentence, each, annotations) for each in mine), default=0)
+        return len(mine) > 1 and not apart, wrong, apart
+
+    return [pool[k] for k in sorted(range(len(pool)), key=order)]
+
+
+def _differences(one: Sentence, other: Sentence, annotations: Sequence[AbstractAnnotation]) -> int:
+    """In how many heads, arcs and classes two analyses differ; what one of them lacks is not compared."""
+    pairs = ((annotation.drawn(one), annotation.drawn(other)) for annotation in annotations)
+    return sum(len(mine.parts ^ theirs.parts) for mine, theirs in pairs if mine is not None and theirs is not None)

@@ -17,8 +17,7 @@ from spigot_nlp.data.text.raw import detokenise, sentences
 from spigot_nlp.documents import TextParser
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.serve import Api
-from spigot_nlp.serve.systems import Served
+from spigot_nlp.serve import Api, Served
 from tests.spigot_nlp.parsing import curly_parser
 
 TEXT = 'The tailor didn\'t see Mr. Poe. "Why?"\n\nNobody  knows\nthat... Rivers move stones!\n'
@@ -319,5 +318,5 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     assert command == [(s.forms, s.heads, s.graph) for s in expected]
     assert [sentence.found for sentence in TextParser(parser)(TEXT)] == expected
     with Api([Served("curly", parser)]) as api:
-        page = [one["answers"][0] for one in api.parse({"text": TEXT})["sentences"]]
-    assert [(one["forms"], one["heads"]) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]
+        page = [one.answers[0] for one in api.parse({"text": TEXT}).sentences]
+    assert [(one.forms, one.heads) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]

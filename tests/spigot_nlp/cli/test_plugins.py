@@ -23,8 +23,7 @@ from spigot_nlp.data.formats import FORMATS, read
 from spigot_nlp.encoders import ENCODERS
 from spigot_nlp.models import checkpoint
 from spigot_nlp.plugins import PLUGINS
-from spigot_nlp.serve import Api
-from spigot_nlp.serve.systems import Served
+from spigot_nlp.serve import Api, Served
 from spigot_nlp.stages import STAGES
 from spigot_nlp.training.loop import Step
 from spigot_nlp.wires import READERS
@@ -167,11 +166,12 @@ def test_parsed_drawn_and_diagnosed(trained: Path, tmp_path: Path, capsys: pytes
 
 def test_served(trained: Path) -> None:
     with Api([Served("focus", checkpoint.load(trained))]) as api:
-        (one,) = api.parse({"text": "The quiet fox waits."})["sentences"]
-    answer = one["answers"][0]
-    assert answer["forms"] == ["The", "quiet", "fox", "waits", "."]
-    assert answer["annotations"]["focus"]["value"] in range(1, 6)
-    assert len(answer["heads"]) == 5
+        (one,) = api.parse({"text": "The quiet fox waits."}).sentences
+    answer = one.answers[0]
+    assert answer.forms == ["The", "quiet", "fox", "waits", "."]
+    assert answer.annotations["focus"].value in range(1, 6)
+    assert answer.heads is not None
+    assert len(answer.heads) == 5
 
 
 def test_other_processes_have_the_plugins_they_are_left_and_say_what_to_do_without(trained: Path, data: Path) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import spigot_nlp.serve.server
 from spigot_nlp import cli
-from spigot_nlp.serve import Server, Settings
+from spigot_nlp.serve import Server
 
 
 @pytest.fixture
@@ -76,34 +77,25 @@ def test_strangers_are_warned_of(trained, interrupted, capsys):
     assert "Warning: whoever can reach 0.0.0.0 can use this page; there is no password." in capsys.readouterr().err
 
 
-def test_processes_are_told_by_the_environment_what_to_serve(trained, capsys, monkeypatch):
-    """All but the processes themselves: what their supervisor is given, and what they would read."""
+def test_options_go_before_the_environment(trained, capsys, monkeypatch):
     told = []
-
-    class Supervisor:
-        def __init__(self, config, sockets):
-            told.extend([config.app, config.workers, sockets[0].getsockname()[1], config.ssl_certfile])
-
-        def run(self):
-            told.append(Settings.from_environment())
-
-    monkeypatch.setattr("spigot_nlp.serve.server.Multiprocess", Supervisor)
+    monkeypatch.setattr(Server, "serve_forever", lambda server: told.append(server))
     monkeypatch.setenv("SPIGOT_SERVE_TOKEN", "s3cret")
-    words = ["--port", "0", "--workers", "2", "--threads", "1", "--origin", "https://a.example"]
-    before = dict(os.environ)
-    assert cli.main(["serve", str(trained), *words, "--origin", "https://b.example", "--one-by-one"]) == 0
-    assert dict(os.environ) == before
-    address, said = capsys.readouterr()
-    app, workers, port, certificate, settings = told
-    assert (app, workers, certificate) == ("spigot_nlp.serve:app", 2, None)
-    assert address.strip() == f"http://127.0.0.1:{port}"
+    monkeypatch.setenv("SPIGOT_SERVE_ORIGINS", "https://c.example")
+    monkeypatch.setenv("SPIGOT_SERVE_LIMITS", '{"words": 7}')
+    words = ["--port", "0", "--threads", "1", "--origin", "https://a.example", "--origin", "https://b.example"]
+    made = []
+    create = spigot_nlp.serve.server.create_app
+    monkeypatch.setattr(
+        "spigot_nlp.serve.server.create_app", lambda api, settings: (made.append(settings), create(api, settings))[1]
+    )
+    assert cli.main(["serve", str(trained), *words]) == 0
+    assert len(told) == 1
+    (settings,) = made
     assert (settings.runs, settings.token, settings.threads) == ((trained,), "s3cret", 1)
     assert settings.origins == ("https://a.example", "https://b.example")
-    assert (settings.together, settings.local) == (False, False)
-    assert settings.metrics is not None
-    assert not settings.metrics.exists()  # it was of use as long as they ran
-    assert said.splitlines()[-2:] == ["Serving 1 system; Ctrl-C ends it.", "Stopped."]
-    assert "s3cret" not in said
+    assert settings.limits.words == 7
+    assert "s3cret" not in "".join(capsys.readouterr())
 
 
 def test_what_cannot_be_served(trained, interrupted, capsys, tmp_path):
@@ -115,16 +107,16 @@ def test_what_cannot_be_served(trained, interrupted, capsys, tmp_path):
 
     assert "is no run folder: it has no config.toml" in complaint(tmp_path)
     assert "is given twice; give each run once." in complaint(trained, trained)
-    assert complaint(trained, "--workers", "0") == "spigot: workers is 0; it must be at least 1."
+    assert "threads is 0; it should be greater than 0" in complaint(trained, "--threads", "0")
     assert complaint(trained, "--key", "k.pem").endswith("k.pem is the key of no certificate; give --certificate, too.")
     assert "none.pem is no certificate" in complaint(trained, "--certificate", "none.pem")
-    assert "the token is empty" in complaint(trained, "--token", "")
+    assert "token is refused" in complaint(trained, "--token", "")
     half = shutil.copytree(trained, tmp_path / "half")
     (half / "model.safetensors").unlink()
     assert "There is no" in complaint(half)
     assert "model.safetensors; the training has not got that far." in complaint(half)
     with Server([], port=0) as other:
-        port = other.server_port
+        port = other.port
         assert complaint(trained, "--port", str(port)).endswith(
             f"port {port} is taken; choose another with --port, or 0 for any free one."
         )

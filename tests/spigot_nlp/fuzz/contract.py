@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from spigot_nlp.serve.query import Refused
+from spigot_nlp.serve import Refused
 
 _KINDS = (ValueError, TypeError, FileNotFoundError, IsADirectoryError, Refused)
 _LONGEST = 1000  # characters of a message

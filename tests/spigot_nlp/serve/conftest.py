@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.conventions import Conventions
-from spigot_nlp.serve import Limits, Served, Server, open_systems
+from spigot_nlp.models.inspection import inspect
+from spigot_nlp.serve import Limits, Served, Server, Settings, open_systems
 from spigot_nlp.training import train
 from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import classifier, experiment, parser, reviews, sentences
@@ -37,6 +39,13 @@ STAGES: dict[str, dict[str, Any]] = {
 """Three stages, two graphs, and tags and a class under names of their own."""
 
 LIMITS = Limits(body=20_000, words=40, total=200, seconds=20.0, patience=5.0)
+
+
+def settings(**given: Any) -> Settings:
+    """Settings with those limits, but for what is given: other limits, a token, origins."""
+    limits = {name: value for name, value in given.items() if name in Limits.model_fields}
+    others = {name: value for name, value in given.items() if name not in limits}
+    return Settings(limits=LIMITS.model_copy(update=limits), **others)
 
 
 class Reply(NamedTuple):
@@ -87,21 +96,21 @@ def of_stages() -> dict[str, Served]:
 @pytest.fixture(scope="session")
 def server(systems: list[Served]) -> Iterator[Server]:
     """A running server."""
-    with Server(systems, port=0, limits=LIMITS) as made, made.running():
+    with Server(systems, port=0, settings=settings()) as made, made.running():
         yield made
 
 
 @pytest.fixture(scope="session")
 def ask(server: Server) -> Ask:
     """Send a request: the method and the path, a body, and headers if they matter."""
-    return lambda *words, **settings: request(server, *words, **settings)
+    return lambda *words, **more: request(server, *words, **more)
 
 
 def request(
     server: Server, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
 ) -> Reply:
     """Send one request by a connection of its own. What is no text goes as JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
     given = {"Content-Type": "application/json"} if data is not None else {}
     try:
@@ -110,6 +119,28 @@ def request(
         return Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
     finally:
         connection.close()
+
+
+class Gate:
+    """Where parsing stops from when it is shut until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open, self.entered, self._monkeypatch = threading.Event(), threading.Event(), monkeypatch
+
+    def shut(self) -> None:
+        self.open.clear()
+        self.entered.clear()
+        self._monkeypatch.setattr("spigot_nlp.serve.systems.inspect", self._inspect)
+
+    def _inspect(self, *given: Any, **named: Any) -> Any:
+        self.entered.set()
+        assert self.open.wait(60)
+        return inspect(*given, **named)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    return Gate(monkeypatch)
 
 
 @pytest.fixture(scope="session")
@@ -129,7 +160,7 @@ def site(systems: list[Served], of_stages: dict[str, Served], run: Path) -> Iter
     uncut = Served("uncut", systems[0].parser)
     vars(uncut)["conventions"] = Conventions(hyphens=False)  # in place of what its vocabulary says
     with (
-        Server([*open_systems([run]), *systems, uncut, *of_stages.values()], port=0, limits=LIMITS) as made,
+        Server([*open_systems([run]), *systems, uncut, *of_stages.values()], port=0, settings=settings()) as made,
         made.running(),
     ):
         yield made

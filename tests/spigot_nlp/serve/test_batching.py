@@ -1,13 +1,12 @@
 """Requests that wait together are run together, and none of them hurts another."""
 
+import asyncio
 import threading
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from spigot_nlp.serve.batching import Batcher, Busy
+from spigot_nlp.serve import Batcher
 
 
 class Gate:
@@ -32,38 +31,34 @@ def gate():
     return Gate()
 
 
-def behind_the_gate(gate: Gate, batcher: Batcher[int, int], groups: list[list[int]], seconds: float = 20):
+async def asked(batcher: Batcher[int, int], group: list[int], seconds: float = 20) -> object:
+    """What a group of jobs came to."""
+    try:
+        return await batcher.submit(group, seconds=seconds)
+    except Exception as error:
+        return str(error)
+
+
+def behind_the_gate(gate: Gate, batcher: Batcher[int, int], groups: list[list[int]]) -> list[object]:
     """Submit groups while a first job is running, so that they wait together; what each came to."""
 
-    def result(group: list[int]) -> object:
-        try:
-            return batcher.submit(group, seconds=seconds)
-        except Exception as error:
-            return str(error)
-
-    with ThreadPoolExecutor(len(groups) + 1) as pool:
-        first = pool.submit(result, [1])
-        assert gate.entered.wait(20)
-        futures = []
-        for k, group in enumerate(groups):
-            futures.append(pool.submit(result, group))
-            wait_until(lambda k=k: batcher.waiting == k + 1)
+    async def all_of_them() -> list[object]:
+        first = asyncio.create_task(asked(batcher, [1]))
+        await asyncio.to_thread(gate.entered.wait, 20)
+        others = [asyncio.create_task(asked(batcher, group)) for group in groups]
+        await asyncio.sleep(0)
+        assert batcher.waiting == len(groups)
         gate.open.set()
-        assert first.result() == [1]
-        return [future.result() for future in futures]
+        assert await first == [1]
+        return await asyncio.gather(*others)
 
-
-def wait_until(condition) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
+    return asyncio.run(all_of_them())
 
 
 def test_those_who_wait_are_run_together_and_get_their_own(gate):
     with Batcher(gate) as batcher:
         assert behind_the_gate(gate, batcher, [[2, 3], [4], [5]]) == [[4, 9], [16], [25]]
-        assert batcher.submit([], seconds=20) == []
+        assert asyncio.run(batcher.submit([], seconds=20)) == []
     assert gate.batches == [[1], [2, 3, 4, 5]]
 
 
@@ -80,68 +75,55 @@ def test_what_is_left_of_a_request_that_failed_is_not_run(gate):
     assert gate.batches == [[1], [-2], [13], [5], [6]]
 
 
-def test_without_batching_everybody_is_run_alone(gate):
-    with Batcher(gate, together=False) as batcher:
-        behind_the_gate(gate, batcher, [[2, 5], [3]])
-    assert gate.batches == [[1], [2, 5], [3]]
-
-
 def test_an_error_belongs_to_one_request(gate):
     with Batcher(gate) as batcher:
-        found = behind_the_gate(gate, batcher, [[2], [3, -4], [5]])
-    assert found == [[4], "-4 is negative.", [25]]
+        assert behind_the_gate(gate, batcher, [[2], [3, -4], [5]]) == [[4], "-4 is negative.", [25]]
     assert len(gate.batches) == 2  # nothing was run twice
 
 
 def test_a_batch_that_breaks_is_run_again_one_by_one(gate):
     with Batcher(gate) as batcher:
-        found = behind_the_gate(gate, batcher, [[2], [13], [5]])
-    assert found == [[4], "thirteen.", [25]]
+        assert behind_the_gate(gate, batcher, [[2], [13], [5]]) == [[4], "thirteen.", [25]]
     assert gate.batches == [[1], [2, 13, 5], [2], [13], [5]]
 
 
 def test_a_result_that_is_missing_is_noticed():
     with Batcher(lambda jobs: [0]) as batcher, pytest.raises(RuntimeError, match="2 jobs were given and 1 results"):
-        batcher.submit([1, 2], seconds=20)
+        asyncio.run(batcher.submit([1, 2], seconds=20))
 
 
-def test_a_full_queue_turns_people_away(gate):
-    with Batcher(gate, waiting=1) as batcher, ThreadPoolExecutor(2) as pool:
-        first = pool.submit(batcher.submit, [1], seconds=20)
-        assert gate.entered.wait(20)
-        second = pool.submit(batcher.submit, [2], seconds=20)
-        wait_until(lambda: batcher.waiting == 1)
-        with pytest.raises(Busy, match="1 requests wait already"):
-            batcher.submit([3], seconds=20)
+def test_who_finds_no_room_or_gives_up_is_told_so_and_not_served_later(gate):
+    async def some() -> list[object]:
+        first = asyncio.create_task(asked(batcher, [1]))
+        await asyncio.to_thread(gate.entered.wait, 20)
+        impatient = asyncio.create_task(asked(batcher, [2], seconds=0.01))
+        await asyncio.sleep(0)
+        assert not batcher.has_room
+        refused = await asked(batcher, [3])
+        late = await impatient
         gate.open.set()
-        assert (first.result(), second.result()) == ([1], [4])
+        return [await first, refused, late, await asked(batcher, [4])]
 
-
-def test_who_gives_up_is_not_served_later(gate):
-    with Batcher(gate) as batcher, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(batcher.submit, [1], seconds=20)
-        assert gate.entered.wait(20)
-        with pytest.raises(Busy, match=r"no answer within 0\.01 seconds"):
-            batcher.submit([2], seconds=0.01)
-        gate.open.set()
-        assert first.result() == [1]
-        assert batcher.submit([3], seconds=20) == [9]
-    assert gate.batches == [[1], [3]]
+    with Batcher(gate, waiting=1) as batcher:
+        first, refused, late, after = asyncio.run(some())
+    assert (first, after) == ([1], [16])
+    assert "1 requests wait already" in str(refused)
+    assert "no answer within 0.01 seconds" in str(late)
+    assert gate.batches == [[1], [4]]
 
 
 def test_closing_tells_those_who_wait(gate):
+    async def some() -> list[object]:
+        first, second = (asyncio.create_task(asked(batcher, [k])) for k in (1, 2))
+        await asyncio.to_thread(gate.entered.wait, 20)
+        third = asyncio.create_task(asked(batcher, [3]))
+        await asyncio.sleep(0)
+        threading.Timer(0.05, gate.open.set).start()
+        batcher.close()  # waits for what is under way
+        assert gate.open.is_set()
+        return [await first, await second, await third, await asked(batcher, [4])]
+
     batcher = Batcher(gate)
-    with ThreadPoolExecutor(3) as pool:
-        running = pool.submit(batcher.submit, [1], seconds=20)
-        assert gate.entered.wait(20)
-        waiting = pool.submit(batcher.submit, [2], seconds=20)
-        wait_until(lambda: batcher.waiting == 1)
-        closing = pool.submit(batcher.close)
-        wait_until(lambda: batcher._closed)
-        gate.open.set()
-        assert running.result() == [1]
-        with pytest.raises(Busy, match="closing"):
-            waiting.result()
-        closing.result()
-    with pytest.raises(Busy, match="closing"):
-        batcher.submit([3], seconds=20)
+    first, second, waited, after = asyncio.run(some())
+    assert (first, second) == ([1], [4])
+    assert waited == after == "the server is closing."

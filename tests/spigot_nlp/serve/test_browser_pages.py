@@ -1,4 +1,4 @@
-"""The pages beside the page, in a real browser: Figure 1, reports, the interface, a server behind a token."""
+"""The pages beside the page, in a real browser: reports, the interface, a server behind a token."""
 
 from urllib.parse import urlencode
 
@@ -8,22 +8,9 @@ from spigot_nlp.report.page import render, write
 from spigot_nlp.report.runs import report
 from spigot_nlp.serve import Server
 from tests.spigot_nlp.serve.browser import SENTENCE, drawn
-from tests.spigot_nlp.serve.conftest import LIMITS
+from tests.spigot_nlp.serve.conftest import settings
 
 pytestmark = pytest.mark.xdist_group("browser")  # one browser will do
-
-
-def test_figure_1_moves_with_the_keyboard(driven, site):
-    from selenium.webdriver.common.keys import Keys
-
-    driven.resize(1200, 1000)
-    driven.open(f"{site.address}/figure1")
-    driven.wait_for_any("figure svg")
-    before = driven.text("figure")
-    driven.run("document.querySelector('[data-part=handle]').focus()")
-    driven.press(*[Keys.ARROW_LEFT] * 3, *[Keys.ARROW_UP] * 2)
-    driven.until(lambda: driven.text("figure") != before, "the numbers do not move")
-    assert driven.complaints() == []
 
 
 def test_a_report_is_explored_from_disk(driven, run, tmp_path, monkeypatch):
@@ -83,14 +70,14 @@ def test_a_report_is_explored_from_disk(driven, run, tmp_path, monkeypatch):
 
 def test_a_server_with_a_token_asks_for_it(driven, systems):
     driven.resize(1200, 1000)
-    with Server(systems[:1], port=0, limits=LIMITS, token="open-sesame-42") as private, private.running():
+    with Server(systems[:1], port=0, settings=settings(token="open-sesame-42")) as private, private.running():
         driven.open(f"{private.address}/#{urlencode({'text': SENTENCE})}")
-        driven.wait_for("#token:not([hidden])")
+        driven.wait_for("#token")
         driven.type("#token input", "open-barley\n")
-        driven.wait_for("#token .trouble:not([hidden])")
+        driven.wait_for("#token .trouble")
         driven.type("#token input", "open-sesame-42\n")
         drawn(driven, SENTENCE)
-        assert driven.count("#token:not([hidden])") == 0
+        assert driven.count("#token") == 0
         assert "sesame" not in driven.run("return location.href")
         driven.open(f"{private.address}/#{urlencode({'text': SENTENCE})}")  # the tab remembers it
         drawn(driven, SENTENCE)

@@ -70,7 +70,7 @@ def test_options_and_variables_of_the_guide_exist(capsys: pytest.CaptureFixture[
     for line in re.findall(r"^(?:ExecStart=\S*/)?spigot serve .*$", GUIDE, re.MULTILINE):
         words = shlex.split(line.partition(" serve ")[2])
         assert {word for word in words if word.startswith("--")} <= known, line
-    names = {f"SPIGOT_SERVE_{name.upper()}" for name in vars(Settings())}
+    names = {f"SPIGOT_SERVE_{name.upper()}" for name in Settings.model_fields}
     said = set(re.findall(r"SPIGOT_SERVE_[A-Z]+", GUIDE)) | {"SPIGOT_SERVE_PRECISION", "SPIGOT_SERVE_THREADS"}
     assert said == names
     assert cli.main(["serve", "--help"]) == 0

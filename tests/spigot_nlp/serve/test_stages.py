@@ -14,21 +14,21 @@ WORDS = ["The", "cat", "sees", "the", "dog", "here"]
 def answer(of_stages: dict[str, Served], *names: str, **body: Any) -> dict[str, Any]:
     with Api(list(of_stages.values()), LIMITS) as api:
         found = api.parse({"words": WORDS, "systems": list(names), **body})
-    return json.loads(json.dumps(found, allow_nan=False))["sentences"][0]
+    return json.loads(found.model_dump_json(exclude_unset=True))["sentences"][0]
 
 
 def test_systems_say_what_they_give_and_how_they_are_wired(of_stages: dict[str, Served]) -> None:
-    about = {name: each.about for name, each in of_stages.items()}
-    assert about["three"].gives == ("heads", "graph", "label")
+    about = {name: each.info([]) for name, each in of_stages.items()}
+    assert about["three"].gives == ["heads", "graph", "label"]
     assert [(wire.name, wire.noun, wire.estimator) for wire in about["three"].wires] == [
         ("syntax -> semantics", "tree", "spigot"),
         ("semantics -> mood", "graph", "ste"),
     ]
     assert about["three"].holds == {"below": "heads", "above": "graph"}
     assert about["two"].called == {"second": "second", "graph": "graph"}
-    assert about["two"].constrains == ()  # which of the two would be meant?
-    assert about["named"].gives == ("chunks", "mood")
-    assert about["named"].wires == about["named"].classes == ()
+    assert about["two"].constrains == []  # which of the two would be meant?
+    assert about["named"].gives == ["chunks", "mood"]
+    assert about["named"].wires == about["named"].classes == []
 
 
 def test_what_passed_each_wire_is_drawn_by_itself(of_stages: dict[str, Served]) -> None:

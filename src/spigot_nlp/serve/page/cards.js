@@ -1,7 +1,7 @@
 // One card for each sentence: constraints, drawings, classes.
 
-import { described } from "/constraints.js";
 import { find, make, percent, signed } from "/dom.js";
+import { described } from "/state.js";
 
 /** The card of a sentence. `actions` has `select(arc or word, element)`, `release(constraint)`, `save(panel)`. */
 export function card(sentence, index, page, actions) {

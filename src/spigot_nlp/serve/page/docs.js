@@ -1,7 +1,7 @@
 // The description of the interface as a page, on which it can be tried.
 
+import { fetched } from "/client.js";
 import { find, make } from "/dom.js";
-import { fetched } from "/token.js";
 
 const named = (reference) => reference.split("/").at(-1);
 
@@ -9,6 +9,7 @@ const named = (reference) => reference.split("/").at(-1);
 function type(schema) {
   if (schema.$ref) return [make("a", { href: `#${named(schema.$ref)}` }, named(schema.$ref))];
   if (schema.anyOf) return schema.anyOf.flatMap((one, k) => [...(k ? [" or "] : []), ...type(one)]);
+  if (schema.enum) return [schema.enum.map((one) => JSON.stringify(one)).join(" or ")];
   if (schema.const !== undefined) return [JSON.stringify(schema.const)];
   if (schema.prefixItems) return ["[", ...schema.prefixItems.flatMap((one, k) => [...(k ? [", "] : []), ...type(one)]), "]"];
   if (schema.type === "array") return ["list of ", ...type(schema.items ?? {})];

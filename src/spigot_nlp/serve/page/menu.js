@@ -1,7 +1,7 @@
 // The small menu of an arc or a word.
 
-import { standing, wordsOf } from "/constraints.js";
 import { find, make, percent, signed } from "/dom.js";
+import { standing, wordsOf } from "/state.js";
 
 const menu = find("#menu");
 let opener = null;

@@ -2,10 +2,9 @@
 
 import { arrange, card } from "/cards.js";
 import { parse, Stale, systems } from "/client.js";
-import { added, asRequest, released, removed, surviving, wordsOf } from "/constraints.js";
 import { debounced, find, make } from "/dom.js";
 import { arcMenu, closeMenu, wordMenu } from "/menu.js";
-import { readState, writeState } from "/state.js";
+import { added, asRequest, readState, released, removed, surviving, wordsOf, writeState } from "/state.js";
 
 const page = { ...readState(location.hash), systems: [], answer: null };
 const text = find("#text"), first = find("#first"), second = find("#second"), overlay = find("#overlay");
@@ -83,9 +82,9 @@ function question(constraints, more = {}) {
 function draw() {
   const cards = (page.answer?.sentences ?? []).map((sentence, k) => card(sentence, k, page, actions));
   find("#sentences").replaceChildren(...cards);
-  const several = (page.answer?.foreign ?? []).length > 1;
-  const notes = (page.answer?.foreign ?? []).filter((one) => one.note);
-  show(find("#foreign"), notes.map((one) => (several ? `${one.system}: ` : "") + one.note).join(" "));
+  const several = (page.answer?.out_of_vocabulary ?? []).length > 1;
+  const notes = (page.answer?.out_of_vocabulary ?? []).filter((one) => one.note);
+  show(find("#unknown"), notes.map((one) => (several ? `${one.system}: ` : "") + one.note).join(" "));
   cards.forEach(arrange);
   if (wanted) {
     const place = find(wanted.arc, find("#sentences")) ?? cards[wanted.sentence];
