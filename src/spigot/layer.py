@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from spigot._runtime.checks import check_parts, require_kind
+from spigot._runtime.checks import require_kind, resolve_mask
+from spigot._runtime.precision import upcast_half
 from spigot.estimators.adaptive import AdaptiveIMLE
 from spigot.estimators.spigot import Spigot
 from spigot.interface import AbstractEstimator, AbstractStructure
@@ -13,6 +14,7 @@ from spigot.types import Mask, Parts
 __all__ = ["Argmax", "argmax"]
 
 
+@upcast_half
 def argmax(
     scores: Parts,
     structure: AbstractStructure,
@@ -47,7 +49,7 @@ def argmax(
         tensor([0., 0., 0., 0., 0.])
     """
     _require(structure, estimator)
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
+    mask = resolve_mask(structure, scores, mask)
     return estimator(structure, scores, mask)
 
 

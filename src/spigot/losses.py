@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from spigot._runtime.checks import check_parts
+from spigot._runtime.checks import resolve_mask
 from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import checked
 from spigot.estimators.noise import gaussian
@@ -273,7 +273,7 @@ def spo_plus(scores: Parts, true_scores: Parts, structure: AbstractStructure, *,
     References:
         Elmachtoub, Grigas (2022), Smart "predict, then optimize".
     """
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
+    mask = resolve_mask(structure, scores, mask)
     _check_gold(true_scores, scores, "true_scores")
     mask = mask & ~true_scores.isneginf()
     with torch.no_grad():
@@ -286,7 +286,7 @@ def spo_plus(scores: Parts, true_scores: Parts, structure: AbstractStructure, *,
 
 def _check(scores: Parts, gold: Parts, structure: AbstractStructure, mask: Mask | None) -> tuple[Mask, Parts]:
     """The parts that exist, and the gold structure within them."""
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
+    mask = resolve_mask(structure, scores, mask)
     _check_gold(gold, scores)
     return mask, gold.masked_fill(~mask, 0)
 

@@ -1,11 +1,11 @@
-"""Shape aliases.
+"""Shape aliases, and what projections onto hulls answer with.
 
 Axis names are the same everywhere: `*batch` for any number of leading axes, `n` for tokens with the
 root at position 0, `l` for labels, `k` for choices. `*parts` stands for the trailing axes of a structure,
 as many as its `event_ndim` says.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -33,3 +33,25 @@ MemberValues: TypeAlias = Float[Tensor, "count *batch"]
 
 Saved: TypeAlias = tuple[Tensor, ...]
 """What the forward pass of an estimator keeps for its backward pass."""
+
+
+class PackedSupport(NamedTuple):
+    """The structures that make up each projection, and their weights, as ragged arrays.
+
+    Instance `b` owns the structures `offsets[b] : offsets[b + 1]`; structure `t` is non-zero at the flat part indices
+    `indices[starts[t] : starts[t + 1]]`, where it has `values`.
+    """
+
+    offsets: Tensor
+    weights: Tensor
+    starts: Tensor
+    indices: Tensor
+    values: Tensor
+
+
+class HullResult(NamedTuple):
+    """Projections `(batch, parts)`, the duality gap of each, and their support."""
+
+    point: Tensor
+    gap: Tensor
+    support: PackedSupport

@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -382,3 +383,9 @@ def test_public_names_are_listed() -> None:
     assert set(wanted) <= set(spigot.__all__)
     for name in spigot.__all__:
         assert getattr(spigot, name).__doc__
+
+
+@pytest.mark.parametrize("call", [OneOf().argmax, OneOf().marginals, lambda s, m: spigot.argmax(s, OneOf(), mask=m)])
+def test_a_mask_that_is_no_tensor_is_refused_in_a_sentence(call: Any) -> None:
+    with pytest.raises(TypeError, match=r"mask is a list; it must be a torch.bool tensor"):
+        call(torch.zeros(3), [True] * 3)

@@ -24,7 +24,7 @@ from spigot._runtime import native
 from spigot._runtime.operators import operator
 from spigot._runtime.threads import kernel_threads
 from spigot.interface import AbstractStructure
-from spigot.interface.records import HullResult, PackedSupport
+from spigot.types import HullResult, PackedSupport
 
 Argmax = Callable[[Tensor, Tensor], Tensor]
 

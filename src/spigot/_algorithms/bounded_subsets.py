@@ -26,7 +26,7 @@ from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 from spigot._runtime.sums import register_sums
 from spigot._runtime.threads import kernel_threads
-from spigot.interface.records import HullResult, PackedSupport
+from spigot.types import HullResult, PackedSupport
 
 
 @operator("spigot::best_subset")

@@ -7,7 +7,7 @@ from spigot._algorithms.sampling import uniforms
 from spigot._algorithms.simplex import project_simplex
 from spigot._runtime.operators import batched, operator
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan
-from spigot.interface.records import HullResult, PackedSupport
+from spigot.types import HullResult, PackedSupport
 
 
 @operator("spigot::one_of")

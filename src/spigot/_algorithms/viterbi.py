@@ -26,7 +26,7 @@ from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
 from spigot._runtime.sums import register_checked, register_sums
 from spigot._runtime.threads import kernel_threads
-from spigot.interface.records import HullResult
+from spigot.types import HullResult
 
 
 def chain_parts(mask: Bool[Tensor, "*batch n r k"]) -> Bool[Tensor, "*batch n r k"]:

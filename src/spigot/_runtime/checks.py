@@ -43,6 +43,8 @@ def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str =
         raise ValueError(f"{what} has shape {tuple(parts.shape)}; its last {event_ndim} axes must be parts.")
     if mask is None:
         return torch.ones_like(parts, dtype=torch.bool)
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask is a {type(mask).__name__}; it must be a torch.bool tensor, True where a part exists.")
     if mask.dtype != torch.bool:
         raise TypeError(f"mask has dtype {mask.dtype}; it must be torch.bool, True where a part exists.")
     if mask.device != parts.device:
@@ -55,6 +57,13 @@ def check_parts(parts: Tensor, mask: Tensor | None, event_ndim: int, what: str =
     if not fits or mask.shape[mask.ndim - event_ndim :] != parts.shape[parts.ndim - event_ndim :]:
         raise ValueError(f"mask has shape {tuple(mask.shape)} and {what} {tuple(parts.shape)}; they must be equal.")
     return mask.expand_as(parts)
+
+
+def resolve_mask(structure: Any, scores: Tensor, mask: Tensor | None) -> Tensor:
+    """The parts of a structure that exist, spelt out and checked."""
+    checked = check_parts(scores, mask, structure.event_ndim)
+    possible = structure.full_mask(scores)
+    return possible if mask is None else checked & possible
 
 
 def check_arcs(arcs: Tensor, mask: Tensor | None, what: str = "scores") -> Tensor:
@@ -141,18 +150,6 @@ def first_part(marked: Tensor, event_ndim: int) -> tuple[int, tuple[int, ...], t
     return instance, batch, first[split:]
 
 
-def refuse_mapped(tensor: Tensor, what: str) -> None:
-    """Raise if a tensor stands for many under `vmap`, where an algorithm has to look at each."""
-    wrapped: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
-    while not torch.compiler.is_compiling() and wrapped.is_functorch_wrapped_tensor(tensor):
-        if wrapped.is_batchedtensor(tensor):
-            raise NotImplementedError(
-                f"{what} cannot run inside vmap, as in vmap(grad(...)). Take the gradient outside of it, or leave vmap "
-                "out: structures take any number of batch axes."
-            )
-        tensor = wrapped.get_unwrapped(tensor)
-
-
 class NoStructureError(ValueError):
     """The mask leaves no structure at all; whoever asks whether there is one catches this and nothing wider."""
 
@@ -161,6 +158,22 @@ class NoStructureError(ValueError):
 
 class MissingVerbError(AttributeError, TypeError):
     """A verb that a structure does not have, said in a sentence."""
+
+
+def missing_verb(structure: object, name: str, why: str, *kinds: type) -> AttributeError:
+    """What is raised where a structure has no such attribute; a sentence if structures of other kinds have it."""
+    if not any(hasattr(kind, name) for kind in kinds):
+        return AttributeError(f"{type(structure).__name__!r} object has no attribute {name!r}")
+    return MissingVerbError(
+        f"{structure} has no {name}: {why}. Use an estimator or a loss that needs the argmax only, such as Spigot or "
+        "structured_hinge, or a structure that has it."
+    )
+
+
+def any_violation(messages: list[list[str]], z: Tensor, event_ndim: int) -> Tensor:
+    """Which instances break a constraint, `(*batch)`."""
+    broken = torch.tensor([bool(several) for several in messages], dtype=torch.bool, device=z.device)
+    return broken.reshape(z.shape[: z.ndim - event_ndim])
 
 
 def headless_error(index: int, batch: tuple[int, ...], word: int) -> NoStructureError:

@@ -14,15 +14,24 @@ _SIZES = (4, 8, 16, 3, 2, 1)
 _MOST, _WIDEST = 240, 60  # parts that fit into a small table, and that no solver takes long over
 
 
-def estimator_html(estimator: object) -> str:
-    """Its `repr` and the formula of its docstring, which a notebook typesets."""
-    return _html(estimator, formula(type(estimator)))
+class HtmlRepr:
+    """What a notebook shows: the `repr`, the formula of the docstring, and of a structure a small member."""
+
+    def _repr_html_(self) -> str:
+        latex = formula(type(self))
+        if not hasattr(self, "preview"):
+            return _html(self, latex)
+        structure: Any = self
+        condition = structure.latex_constraints()
+        return _html(self, rf"{latex},\quad {condition}" if latex and condition else latex, *_member(structure))
 
 
-def structure_html(structure: Any) -> str:
-    """The same, and what is to be seen of a small member: the best one for some scores."""
-    latex, condition = formula(type(structure)), structure.latex_constraints()
-    return _html(structure, rf"{latex},\quad {condition}" if latex and condition else latex, *_member(structure))
+def tables(z: torch.Tensor) -> tuple[tuple[str, list[list[float]]], ...]:
+    """The parts of a member by rows and columns; a table for each of their leading axes."""
+    if z.ndim <= 2:
+        return (("", z.reshape(-1, z.shape[-1]).tolist()),)
+    slices = z.reshape(-1, *z.shape[-2:]).tolist()
+    return tuple((f"{k}", table) for k, table in enumerate(slices))
 
 
 def formula(cls: type) -> str | None:

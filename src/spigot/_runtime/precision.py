@@ -4,8 +4,8 @@ The algorithms work in float32 and float64. Scores in float16 or bfloat16, as `m
 `torch.autocast` make them, are read as float32 on the way in, and results are rounded to the dtype of the scores on the
 way out; autograd takes the same two steps back. Inside, autocast is off: it would round again what was just widened.
 
-The verbs of structures, polytopes and estimators cross this border by being defined in a subclass of the abstract
-classes, those of a user's own structure too; functions are decorated with `upcast_half`.
+What crosses this border is decorated with `upcast_half`. A verb that is decorated in an abstract class is so in every
+subclass, a user's own structure among them.
 """
 
 import contextlib
@@ -19,15 +19,6 @@ import torch
 from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
-
-_VERBS = frozenset(
-    {"argmax", "contains", "k_best", "log_partition", "marginals", "project_hull", "sample", "violations"}
-    | {"entropy", "kl", "log_prob", "project", "pull", "pull_scored", "sample_from_seeds", "solve", "tangent"}
-    | {"__call__", "explain", "forward", "pullback"}
-)
-
-_OF_TENSORS = frozenset({"argmax", "contains", "k_best", "project", "sample", "solve", "violations"})
-"""Verbs that look at their first tensor before anything checks it."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,23 +34,30 @@ def upcast_half(function: Callable[P, R]) -> Callable[P, R]:
         >>> third(torch.tensor(1.0, dtype=torch.bfloat16))
         tensor(0.3340, dtype=torch.bfloat16)
     """
+    parameters = list(inspect.signature(function).parameters)
+    about = next((name for name in parameters if name in ("scores", "z", "point")), "")
+    place = parameters.index(about) if about else 0
 
-    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+    def upcast(*args: P.args, **kwargs: P.kwargs) -> R:
         given = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor) and x.dtype.is_floating_point]
-        if not given or not (any(x.dtype in HALF for x in given) or _autocasts(given[0].device.type)):
+        if not given:
+            _require_tensor(about, args[place] if len(args) > place else kwargs.get(about))
+            return function(*args, **kwargs)
+        autocasts = _autocasts(given[0].device.type)
+        if not autocasts and not any(x.dtype in HALF for x in given):
             return function(*args, **kwargs)
         wide = [_widen(x) for x in args]
         named = {name: _widen(x) for name, x in kwargs.items()}
-        with _no_autocast(given[0].device.type):
+        with torch.autocast(given[0].device.type, enabled=False) if autocasts else contextlib.nullcontext():
             result: Any = function(*wide, **named)  # pyright: ignore[reportCallIssue]
         return _narrow(result, given[0].dtype) if given[0].dtype in HALF else result
 
     @functools.wraps(function)
-    def across(*args: P.args, **kwargs: P.kwargs) -> R:
+    def with_message(*args: P.args, **kwargs: P.kwargs) -> R:
         if torch.compiler.is_compiling():
-            return inside(*args, **kwargs)
+            return upcast(*args, **kwargs)
         try:
-            return inside(*args, **kwargs)
+            return upcast(*args, **kwargs)
         except RuntimeError as error:
             if "setup_context" not in str(error):
                 raise
@@ -68,7 +66,19 @@ def upcast_half(function: Callable[P, R]) -> Callable[P, R]:
                 "projections are here. Use torch.autograd.grad or backward instead of torch.func.grad."
             ) from error
 
-    return across
+    with_message.__dict__["upcasts_half"] = True
+    return with_message
+
+
+class Upcast:
+    """A class whose subclasses have those verbs decorated with `upcast_half` that are so here."""
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, function in list(vars(cls).items()):
+            marked = [getattr(vars(base).get(name), "upcasts_half", False) for base in cls.__mro__]
+            if any(marked) and not marked[0]:
+                setattr(cls, name, upcast_half(function))
 
 
 def to_float64(tensor: Tensor) -> Tensor:
@@ -81,28 +91,10 @@ def to_float64(tensor: Tensor) -> Tensor:
     return tensor if tensor.device.type == "mps" else tensor.double()
 
 
-class Bordered:
-    """A class whose verbs take half precision: see `spigot._runtime.precision`."""
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        for verb in _VERBS & vars(cls).keys():
-            function = vars(cls)[verb]
-            setattr(cls, verb, upcast_half(_of_tensor(function) if verb in _OF_TENSORS else function))
-
-
-def _of_tensor(verb: Callable[P, R]) -> Callable[P, R]:
-    """The verb of a structure or polytope, after making sure that what it is about is a tensor."""
-    _, what, *_ = inspect.signature(verb).parameters
-
-    @functools.wraps(verb)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = args[1] if len(args) > 1 else kwargs.get(what)
-        if not isinstance(given, Tensor):
-            raise TypeError(f"{what} must be a tensor, not {type(given).__name__}.")
-        return verb(*args, **kwargs)
-
-    return checked
+def _require_tensor(name: str, value: object) -> None:
+    """What is no tensor at all gets a sentence, before a verb stumbles over it."""
+    if name and not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, not {type(value).__name__}.")
 
 
 def _widen(value: Any) -> Any:
@@ -126,7 +118,3 @@ def _narrow(result: Any, dtype: torch.dtype) -> Any:
 
 def _autocasts(device: str) -> bool:
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
-
-
-def _no_autocast(device: str) -> contextlib.AbstractContextManager[object]:
-    return torch.autocast(device, enabled=False) if _autocasts(device) else contextlib.nullcontext()

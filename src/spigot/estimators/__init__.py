@@ -1,9 +1,11 @@
 """What goes forward through an argmax, and what comes back."""
 
+from spigot._runtime.registry import Registry
 from spigot.estimators.adaptive import AdaptiveIMLE
 from spigot.estimators.labels import SpigotCE, SpigotEG, pulled_back_label
 from spigot.estimators.lpgd import LPGD
 from spigot.estimators.perturbed import IMLE, BlackBox, Perturbed
+from spigot.estimators.requirements import ESTIMATORS
 from spigot.estimators.sampled import MarginalStraightThrough, ReinMax, ScoreFunction, score_function
 from spigot.estimators.soft import SparseMAP, StructuredAttention
 from spigot.estimators.spigot import Spigot
@@ -11,6 +13,7 @@ from spigot.estimators.straight_through import Identity, Pipeline, StraightThrou
 from spigot.estimators.surrogate import AbstractSurrogate
 
 __all__ = [
+    "ESTIMATORS",
     "IMLE",
     "LPGD",
     "AbstractSurrogate",
@@ -20,6 +23,7 @@ __all__ = [
     "MarginalStraightThrough",
     "Perturbed",
     "Pipeline",
+    "Registry",
     "ReinMax",
     "ScoreFunction",
     "SparseMAP",

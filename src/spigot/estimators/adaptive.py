@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from spigot._runtime.precision import to_float64
+from spigot._runtime.transforms import needs_gradient
 from spigot.estimators.noise import gumbel
-from spigot.estimators.requirements import NOISE, check_sampling, settle_numbers
-from spigot.estimators.surrogate import AbstractSurrogate, needs_gradient
-from spigot.interface import ESTIMATORS, AbstractEstimator, AbstractStructure, Explanation, Pullback
+from spigot.estimators.requirements import ESTIMATORS, NOISE, check_sampling, settle_numbers
+from spigot.estimators.surrogate import AbstractSurrogate
+from spigot.interface import AbstractEstimator, AbstractStructure, Explanation, Pullback
 from spigot.types import Mask, Parts, Saved
 
 _FURTHEST = 2.0**40

@@ -7,13 +7,19 @@ from typing import Literal, final, get_args
 import torch
 from torch import Tensor
 
-from spigot._runtime.checks import check_parts
+from spigot._runtime.checks import resolve_mask
 from spigot._runtime.precision import to_float64, upcast_half
-from spigot.estimators.requirements import STEP_SIZE, check_polytope, require_marginals, require_number, settle_numbers
+from spigot.estimators.requirements import (
+    ESTIMATORS,
+    STEP_SIZE,
+    check_polytope,
+    require_marginals,
+    require_number,
+    settle_numbers,
+)
 from spigot.estimators.spigot import spigot_gradient
 from spigot.estimators.surrogate import AbstractSurrogate
 from spigot.interface import (
-    ESTIMATORS,
     AbstractPolytope,
     AbstractStructure,
     Pullback,
@@ -234,7 +240,7 @@ def pulled_back_label(
             f"start is {start!r} and polytope {polytope}; exponentiated steps go from marginals to marginals and "
             "project nothing, so leave both out."
         )
-    mask = check_parts(scores, mask, structure.event_ndim) & structure.full_mask(scores)
+    mask = resolve_mask(structure, scores, mask)
     onto = polytope or structure.relaxation
     current = to_float64(scores.detach())
     with torch.no_grad():

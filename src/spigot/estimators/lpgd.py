@@ -7,10 +7,10 @@ import torch
 
 from spigot._algorithms.simplex import lpgd_points
 from spigot._runtime.precision import to_float64
-from spigot.estimators.requirements import STEP_SIZE, check_polytope, settle_numbers
+from spigot.estimators.requirements import ESTIMATORS, STEP_SIZE, check_polytope, settle_numbers
 from spigot.estimators.spigot import fused_gradient, project_near
 from spigot.estimators.surrogate import AbstractSurrogate
-from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
+from spigot.interface import AbstractPolytope, AbstractStructure, Pullback
 from spigot.types import Mask, Parts, Saved, Scales, Values
 
 

@@ -7,10 +7,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from spigot._runtime.transforms import needs_gradient
 from spigot.estimators.noise import gaussian, gumbel
-from spigot.estimators.requirements import NOISE, STRENGTH, check_sampling, settle_numbers
-from spigot.estimators.surrogate import AbstractSurrogate, needs_gradient
-from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
+from spigot.estimators.requirements import ESTIMATORS, NOISE, STRENGTH, check_sampling, settle_numbers
+from spigot.estimators.surrogate import AbstractSurrogate
+from spigot.interface import AbstractStructure, Pullback
 from spigot.types import Mask, Parts, Saved
 
 

@@ -1,10 +1,28 @@
-"""What some estimators need of a structure, and the sentence for one that lacks it."""
+"""The estimators by name, what they need of a structure and of their settings, and the sentences where that lacks."""
 
 import math
 from numbers import Real
 
 from spigot._runtime.checks import require_kind
-from spigot.interface import AbstractMarginalStructure, AbstractPolytope, AbstractSamplingStructure, AbstractStructure
+from spigot._runtime.registry import Registry
+from spigot.interface import (
+    AbstractEstimator,
+    AbstractMarginalStructure,
+    AbstractPolytope,
+    AbstractSamplingStructure,
+    AbstractStructure,
+)
+
+ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
+"""The estimators by the name that a configuration calls them."""
+
+STEP_SIZE = "must be a finite number, zero or more: a step size"
+"""What `eta` must be."""
+
+
+STRENGTH = "must be a positive number: it is a step and a divisor"
+TEMPERATURE = "must be a positive number: scores are divided by it"
+NOISE = "must be a finite number, or 0 for no noise"
 
 
 def require_marginals(who: str, structure: AbstractStructure, instead: str) -> AbstractMarginalStructure:
@@ -23,15 +41,6 @@ def require_samples(who: str, structure: AbstractStructure, instead: str) -> Abs
     raise TypeError(
         f"{who} draws samples, and {structure} cannot be drawn from. Use {instead}, or a structure with sample."
     )
-
-
-STEP_SIZE = "must be a finite number, zero or more: a step size"
-"""What `eta` must be."""
-
-
-STRENGTH = "must be a positive number: it is a step and a divisor"
-TEMPERATURE = "must be a positive number: scores are divided by it"
-NOISE = "must be a finite number, or 0 for no noise"
 
 
 def settle_numbers(estimator: object, must: str, *names: str, zero: bool = False) -> None:

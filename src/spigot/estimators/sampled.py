@@ -8,19 +8,20 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot._runtime.checks import check_parts
+from spigot._runtime.checks import resolve_mask
 from spigot._runtime.precision import upcast_half
+from spigot._runtime.transforms import needs_gradient
 from spigot.estimators.noise import gumbel, seeds
 from spigot.estimators.requirements import (
+    ESTIMATORS,
     TEMPERATURE,
     check_sampling,
     require_marginals,
     require_samples,
     settle_numbers,
 )
-from spigot.estimators.surrogate import AbstractSurrogate, Clipping, explanation, needs_gradient, resolve_mask
+from spigot.estimators.surrogate import AbstractSurrogate, Clipping, checked_mask, explanation
 from spigot.interface import (
-    ESTIMATORS,
     AbstractEstimator,
     AbstractSamplingStructure,
     AbstractStructure,
@@ -96,7 +97,7 @@ class MarginalStraightThrough(Clipping, AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = resolve_mask(structure, scores, grad, mask)
+        mask = checked_mask(structure, scores, grad, mask)
         grad = self.clip(structure, grad, mask)
         marginal = require_marginals("MarginalStraightThrough", structure, "Spigot or LPGD")
         with torch.enable_grad():
@@ -311,7 +312,7 @@ def score_function(
     check_sampling(samples, seed, least=2)
     sampler = require_samples("score_function", structure, "spigot.argmax with IMLE")
     ndim = structure.event_ndim
-    mask = check_parts(scores, mask, ndim) & structure.full_mask(scores)
+    mask = resolve_mask(structure, scores, mask)
     drawn = _draw(sampler, scores.detach(), mask, seed, samples)
     losses = loss(drawn)
     expected = (samples, *scores.shape[: scores.ndim - ndim])

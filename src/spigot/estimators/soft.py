@@ -6,10 +6,9 @@ from typing import ClassVar, final
 import torch
 
 from spigot._algorithms.active_set import project_face
-from spigot.estimators.requirements import require_marginals
-from spigot.estimators.surrogate import AbstractSurrogate, explanation, resolve_mask
+from spigot.estimators.requirements import ESTIMATORS, require_marginals
+from spigot.estimators.surrogate import AbstractSurrogate, checked_mask, explanation
 from spigot.interface import (
-    ESTIMATORS,
     AbstractEstimator,
     AbstractStructure,
     Explanation,
@@ -48,7 +47,7 @@ class StructuredAttention(AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = resolve_mask(structure, scores, grad, mask)
+        mask = checked_mask(structure, scores, grad, mask)
         grad = grad.masked_fill(~mask, 0)
         with torch.enable_grad():
             leaf = scores.detach().requires_grad_()

@@ -5,9 +5,9 @@ from typing import final
 
 from spigot._algorithms.simplex import pull_arc_labels, pull_chain_blocks, pull_heads, pull_simplex
 from spigot._runtime.precision import to_float64
-from spigot.estimators.requirements import STEP_SIZE, check_polytope, settle_numbers
+from spigot.estimators.requirements import ESTIMATORS, STEP_SIZE, check_polytope, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate
-from spigot.interface import ESTIMATORS, AbstractPolytope, AbstractStructure, Pullback
+from spigot.interface import AbstractPolytope, AbstractStructure, Pullback
 from spigot.polytopes.blocks import ArcLabel, HeadSimplex, Simplex
 from spigot.polytopes.chains import ChainSimplex
 from spigot.polytopes.hull import ConvexHull

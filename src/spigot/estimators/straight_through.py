@@ -5,9 +5,9 @@ from typing import final
 
 import torch
 
-from spigot.estimators.requirements import STEP_SIZE, settle_numbers
+from spigot.estimators.requirements import ESTIMATORS, STEP_SIZE, settle_numbers
 from spigot.estimators.surrogate import AbstractSurrogate
-from spigot.interface import ESTIMATORS, AbstractStructure, Pullback
+from spigot.interface import AbstractStructure, Pullback
 from spigot.polytopes.hull import tangent
 from spigot.types import Mask, Parts, Saved
 

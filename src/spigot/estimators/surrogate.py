@@ -8,15 +8,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spigot._runtime.checks import check_parts, first_part, instance_name, refuse_mapped, require_kind
-from spigot._runtime.precision import to_float64
+from spigot._runtime.checks import first_part, instance_name, require_kind, resolve_mask
+from spigot._runtime.precision import to_float64, upcast_half
 from spigot._runtime.reduce import centre
+from spigot._runtime.transforms import is_transformed, refuse_mapped
 from spigot.estimators.requirements import settle_numbers
 from spigot.interface import AbstractEstimator, AbstractPolytope, AbstractStructure, Explanation, Pullback
 from spigot.polytopes.blocks import ArcLabel, Box, HeadSimplex, LabelledHeadSimplex, Simplex
 from spigot.types import Mask, Parts, Saved, Values
-
-_functorch: Any = torch._C._functorch  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +135,7 @@ class AbstractSurrogate(Clipping, AbstractEstimator):
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
-        mask = resolve_mask(structure, scores, grad, mask)
+        mask = checked_mask(structure, scores, grad, mask)
         with torch.no_grad():
             z, saved = self.forward(structure, scores, mask)
             record = _pulled(self, structure, scores, z, saved, grad, mask)
@@ -146,6 +145,7 @@ class AbstractSurrogate(Clipping, AbstractEstimator):
         return explanation(z, grad, record.gradient, ndim, stepped=stepped, projected=projected, gap=gap)
 
 
+@upcast_half
 def _pulled(
     estimator: AbstractSurrogate,
     structure: AbstractStructure,
@@ -164,8 +164,8 @@ def _pulled(
         result = estimator.pullback(structure, scores, z, saved, estimator.clip(structure, grad, mask), mask)
         return result if isinstance(result, Pullback) else Pullback(result)
     except ValueError:
-        if torch.compiler.is_compiling() or _functorch.is_functorch_wrapped_tensor(grad):
-            raise  # whose values cannot be looked at
+        if is_transformed(grad):
+            raise
         bad = ~grad.isfinite() & mask
         if not bad.any():
             raise
@@ -177,29 +177,13 @@ def _pulled(
     )
 
 
-def check_gradient(grad: Tensor, scores: Tensor) -> None:
-    """A gradient to explain has the shape of the scores."""
+def checked_mask(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
+    """The parts that exist, after a look at what is to be explained."""
+    require_kind(structure, AbstractStructure, "structure", "ProjectiveTrees()")
+    mask = resolve_mask(structure, scores, mask)
     if grad.shape != scores.shape:
         raise ValueError(f"grad has shape {tuple(grad.shape)} and scores {tuple(scores.shape)}; they must be equal.")
-
-
-def needs_gradient(scores: Parts) -> bool:
-    """Whether a gradient will be asked for: estimators that explore do so only then."""
-    if not torch.is_grad_enabled():
-        return False
-    while not torch.compiler.is_compiling() and _functorch.is_functorch_wrapped_tensor(scores):
-        if scores.requires_grad:
-            return True
-        scores = _functorch.get_unwrapped(scores)  # vmap hides it
-    return scores.requires_grad
-
-
-def resolve_mask(structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None) -> Mask:
-    """The parts that exist, spelt out, after a look at the shapes."""
-    require_kind(structure, AbstractStructure, "structure", "ProjectiveTrees()")
-    mask = check_parts(scores, mask, structure.event_ndim)
-    check_gradient(grad, scores)
-    return mask & structure.full_mask(scores)
+    return mask
 
 
 class _Surrogate(torch.autograd.Function):

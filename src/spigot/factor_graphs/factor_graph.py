@@ -12,6 +12,7 @@ from torch import Tensor
 
 from spigot._runtime.checks import check_parts, contradiction_error, infinite_error, instance_name
 from spigot._runtime.host import HostFunction
+from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import refuse_nan
 from spigot.factor_graphs.ad3 import Terms
 from spigot.factor_graphs.ad3_numpy import excesses
@@ -126,6 +127,7 @@ class AbstractFactorGraph(AbstractStructure):
         mask = self._check(scores, mask)
         return self._solver(scores.detach(), mask)
 
+    @upcast_half
     def solve(self, scores: Parts, mask: Mask | None = None) -> FactorSolution:
         """The argmax with all that is known about it.
 

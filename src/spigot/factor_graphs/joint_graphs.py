@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spigot._runtime.checks import check_graphs, check_parts
 from spigot._runtime.host import HostFunction
+from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
 from spigot.factor_graphs.ad3 import Terms
 from spigot.factor_graphs.branch_and_bound import Found
@@ -206,6 +207,7 @@ class JointGraphs(AbstractStructure):
             return torch.cat([*(task.argmax(s, m) for task, s, m in each), across.detach() * 0], -1)
         return self._solver(scores.detach(), self.layout.existing(mask))
 
+    @upcast_half
     def solve(self, scores: Parts, mask: Mask | None = None) -> FactorSolution:
         """The argmax with all that is known about it: its bound, and whether it is proven best.
 

@@ -5,13 +5,11 @@ convex set $\mathcal P \supseteq \operatorname{conv} \mathcal Z$ and can find it
 what goes forward through the argmax and what comes back. The *layer*, `spigot.argmax`, joins a structure and an
 estimator.
 
-Every concrete class is a frozen dataclass: it prints well, compares by value and holds no tensors of a batch. Its verbs
-see float32 and float64 only: half precision is widened before and rounded after, by `Bordered`.
+Every concrete class is a frozen dataclass: it prints well, compares by value and holds no tensors of a batch. Where a
+verb is decorated with `upcast_half` here, its implementations see float32 and float64 only.
 """
 
-from spigot._runtime.checks import NoStructureError
-from spigot._runtime.registry import Registry
-from spigot.interface.estimators import ESTIMATORS, AbstractEstimator
+from spigot.interface.estimators import AbstractEstimator
 from spigot.interface.polytopes import AbstractPolytope
 from spigot.interface.records import Explanation, Preview, Pullback
 from spigot.interface.structures import (
@@ -22,7 +20,6 @@ from spigot.interface.structures import (
 )
 
 __all__ = [
-    "ESTIMATORS",
     "AbstractEstimator",
     "AbstractMarginalStructure",
     "AbstractPolytope",
@@ -30,8 +27,6 @@ __all__ = [
     "AbstractSamplingStructure",
     "AbstractStructure",
     "Explanation",
-    "NoStructureError",
     "Preview",
     "Pullback",
-    "Registry",
 ]

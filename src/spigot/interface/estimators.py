@@ -3,18 +3,14 @@
 import abc
 from typing import ClassVar
 
-from spigot._runtime.html import estimator_html
-from spigot._runtime.precision import Bordered
-from spigot._runtime.registry import Registry
+from spigot._runtime.html import HtmlRepr
+from spigot._runtime.precision import Upcast, upcast_half
 from spigot.interface.records import Explanation
 from spigot.interface.structures import AbstractStructure
 from spigot.types import Mask, Parts
 
-ESTIMATORS: "Registry[AbstractEstimator]" = Registry("estimator")
-"""The estimators by the name that a configuration calls them."""
 
-
-class AbstractEstimator(Bordered, abc.ABC):
+class AbstractEstimator(Upcast, HtmlRepr, abc.ABC):
     """What goes forward, and what comes back."""
 
     hard: ClassVar[bool]
@@ -32,10 +28,8 @@ class AbstractEstimator(Bordered, abc.ABC):
         """The forward value, connected to `scores` for the backward pass."""
 
     @abc.abstractmethod
+    @upcast_half
     def explain(
         self, structure: AbstractStructure, scores: Parts, grad: Parts, mask: Mask | None = None
     ) -> Explanation:
         r"""What this estimator does when $\nabla_z L$ is `grad`: z, the step, the projection, the result."""
-
-    def _repr_html_(self) -> str:
-        return estimator_html(self)

@@ -2,16 +2,16 @@
 
 import abc
 
-import torch
-
-from spigot._runtime.precision import Bordered
+from spigot._runtime.precision import Upcast, upcast_half
+from spigot._runtime.transforms import vjp
 from spigot.types import Flags, Mask, Parts, Values
 
 
-class AbstractPolytope(Bordered, abc.ABC):
+class AbstractPolytope(Upcast, abc.ABC):
     r"""A convex set $\mathcal P$ of part values."""
 
     @abc.abstractmethod
+    @upcast_half
     def project(self, point: Parts, mask: Mask | None = None) -> Parts:
         r"""Euclidean projection, $\operatorname{proj}_{\mathcal P}$ (§2, Notation).
 
@@ -24,6 +24,7 @@ class AbstractPolytope(Bordered, abc.ABC):
         """
 
     @abc.abstractmethod
+    @upcast_half
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         """Whether each instance lies in the polytope, to within `atol` in each constraint."""
 
@@ -37,10 +38,7 @@ class AbstractPolytope(Bordered, abc.ABC):
             grad: The gradient with respect to the projection.
             mask: Parts that exist.
         """
-        with torch.enable_grad():
-            leaf = point.detach().requires_grad_()
-            (pulled,) = torch.autograd.grad(self.project(leaf, mask), leaf, grad)
-        return pulled
+        return vjp(lambda leaf: self.project(leaf, mask), point, grad)
 
     def gap(self, point: Parts, projected: Parts, mask: Mask) -> Values | None:
         """The duality gap of a projection: how much the squared distance could still shrink, at most.
@@ -48,12 +46,11 @@ class AbstractPolytope(Bordered, abc.ABC):
         Returns:
             One value for each instance; `None` where projections are exact up to rounding.
         """
-        return None
 
+    @upcast_half
     def tangent(self, direction: Parts, mask: Mask) -> Parts | None:
         """The nearest direction that stays inside the affine hull of the polytope.
 
         Returns:
             The direction, zero where masked; `None` if the polytope does not know its affine hull.
         """
-        return None

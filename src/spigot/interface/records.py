@@ -2,13 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from torch import Tensor
 
 from spigot.types import Mask, Parts, Values
-
-__all__ = ["Explanation", "HullResult", "PackedSupport", "Preview", "Pullback"]
 
 
 @dataclass(frozen=True)
@@ -28,10 +23,6 @@ class Preview:
     tables: tuple[tuple[str, list[list[float]]], ...] = ()
 
 
-def _no_step() -> tuple[None, None, None]:
-    return None, None, None
-
-
 @dataclass(frozen=True)
 class Pullback:
     r"""What an estimator makes of one gradient: said once, for the layer and for `explain`.
@@ -43,7 +34,7 @@ class Pullback:
     """
 
     gradient: Parts
-    path: Callable[[], tuple[Parts | None, Parts | None, Values | None]] = _no_step
+    path: Callable[[], tuple[Parts | None, Parts | None, Values | None]] = lambda: (None, None, None)
 
 
 @dataclass(frozen=True)
@@ -69,25 +60,3 @@ class Explanation:
     support: Mask
     distance: Values
     gap: Values
-
-
-class PackedSupport(NamedTuple):
-    """The structures that make up each projection, and their weights, as ragged arrays.
-
-    Instance `b` owns the structures `offsets[b] : offsets[b + 1]`; structure `t` is non-zero at the flat part indices
-    `indices[starts[t] : starts[t + 1]]`, where it has `values`.
-    """
-
-    offsets: Tensor
-    weights: Tensor
-    starts: Tensor
-    indices: Tensor
-    values: Tensor
-
-
-class HullResult(NamedTuple):
-    """Projections `(batch, parts)`, the duality gap of each, and their support."""
-
-    point: Tensor
-    gap: Tensor
-    support: PackedSupport

@@ -7,21 +7,18 @@ best members, an `AbstractMarginalStructure` sums over all of them, an `Abstract
 import abc
 from typing import Any, ClassVar
 
-import torch
 from torch import Generator, Tensor
 
-from spigot._runtime.checks import MissingVerbError, check_parts
-from spigot._runtime.html import structure_html
-from spigot._runtime.precision import Bordered, to_float64
+from spigot._runtime import distributions
+from spigot._runtime.checks import any_violation, missing_verb
+from spigot._runtime.html import HtmlRepr, tables
+from spigot._runtime.precision import Upcast, upcast_half
 from spigot.interface.polytopes import AbstractPolytope
-from spigot.interface.records import HullResult, Preview
-from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
-
-_SOME_HAVE = frozenset({"entropy", "k_best", "kl", "log_count", "log_partition", "log_prob", "marginals", "sample"})
-"""Verbs that some structures have and others lack."""
+from spigot.interface.records import Preview
+from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, Values
 
 
-class AbstractStructure(Bordered, abc.ABC):
+class AbstractStructure(Upcast, HtmlRepr, abc.ABC):
     r"""A finite set $\mathcal Z$ of structures, each written as a 0/1 tensor over its parts."""
 
     event_ndim: ClassVar[int]
@@ -31,6 +28,7 @@ class AbstractStructure(Bordered, abc.ABC):
     """Whether the convex hull can be projected onto by the argmax; if not, `SparseMAP` goes by the relaxation."""
 
     @abc.abstractmethod
+    @upcast_half
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         r"""$\hat z = \arg\max_{z\in\mathcal Z} z^\top s$ (Eq. 1).
 
@@ -46,6 +44,7 @@ class AbstractStructure(Bordered, abc.ABC):
         """
 
     @abc.abstractmethod
+    @upcast_half
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         """For each instance (batch axes flattened), each broken constraint in words."""
 
@@ -67,20 +66,13 @@ class AbstractStructure(Bordered, abc.ABC):
     def relaxation(self) -> AbstractPolytope:
         """The polytope SPIGOT projects onto unless told otherwise."""
 
+    @upcast_half
     def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
-        """Whether each instance is a member: no constraint is broken."""
-        broken = [bool(messages) for messages in self.violations(z, mask)]
-        batch = z.shape[: z.ndim - self.event_ndim]
-        return ~torch.tensor(broken, dtype=torch.bool, device=z.device).reshape(batch)
+        """Whether each instance is a member: no constraint is broken. A structure that can tell sooner does."""
+        return any_violation(self.violations(z, mask), z, self.event_ndim).logical_not()
 
     def __getattr__(self, name: str) -> Any:
-        """Say in a sentence that a structure lacks a verb which others have."""
-        if name in _SOME_HAVE:
-            raise MissingVerbError(
-                f"{self} has no {name}: {self._why_intractable()}. Use an estimator or a loss that needs the argmax "
-                "only, such as Spigot or structured_hinge, or a structure that has it."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise missing_verb(self, name, self._why_intractable(), AbstractRankedStructure, AbstractSamplingStructure)
 
     def _why_intractable(self) -> str:
         """Why verbs that other structures have are missing here."""
@@ -90,44 +82,33 @@ class AbstractStructure(Bordered, abc.ABC):
         """What its settings ask of members beyond the formula of its docstring, in LaTeX; for whoever shows it."""
         return ""
 
-    def _repr_html_(self) -> str:
-        return structure_html(self)
-
     def preview(self, z: Parts) -> Preview:
         """What is to be seen of one member: its parts as they are, unless a structure knows better.
 
         Args:
             z: The member, without batch axes.
         """
-        if z.ndim <= 2:
-            return Preview(tables=(("", z.reshape(-1, z.shape[-1]).tolist()),))
-        slices = z.reshape(-1, *z.shape[-2:]).tolist()
-        return Preview(tables=tuple((f"{k}", table) for k, table in enumerate(slices)))
+        return Preview(tables=tables(z))
 
-    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+    def project_hull(self, point: Parts, mask: Mask, start: Parts | None, *, support: bool = True) -> HullResult | None:
         """A projection onto the convex hull that knows this structure, for `ConvexHull`.
 
         Args:
             point: Where to project from, `(*batch, *parts)`, finite where the mask holds.
             mask: Parts that exist.
             start: A structure near the answer, if one is known; not necessarily a member.
+            support: Whether the support is asked for; without it, there may be a quicker way.
 
         Returns:
             The projections with the evidence; `None` if there is only the argmax to go by.
         """
-        return None
-
-    def project_hull_point(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
-        """As `project_hull` where nobody asks for the support, which may be left empty: for the point alone there may
-        be a quicker way.
-        """
-        return self.project_hull(point, mask, start)
 
 
 class AbstractRankedStructure(AbstractStructure):
     """A structure that knows its k best members."""
 
     @abc.abstractmethod
+    @upcast_half
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         r"""The k members that score highest, best first.
 
@@ -150,10 +131,12 @@ class AbstractMarginalStructure(AbstractStructure):
     """
 
     @abc.abstractmethod
+    @upcast_half
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$\log \sum_{z\in\mathcal Z} \exp(z^\top s)$, twice differentiable."""
 
     @abc.abstractmethod
+    @upcast_half
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         r"""$\mathbb E[z]$ under $p(z) \propto \exp(z^\top s)$, differentiable; works without a graph too."""
 
@@ -162,19 +145,11 @@ class AbstractMarginalStructure(AbstractStructure):
 
         It is $-\infty$ where z has a part of score $-\infty$. Whether z is a member is not looked at: see `contains`.
         """
-        if z.shape != scores.shape:
-            raise ValueError(f"z has shape {tuple(z.shape)} and scores {tuple(scores.shape)}; they must be equal.")
-        axes = tuple(range(-self.event_ndim, 0))
-        return torch.where(z != 0, scores * z, 0).sum(axes) - self.log_partition(scores, mask)
+        return distributions.log_prob(self, scores, z, mask)
 
     def entropy(self, scores: Parts, mask: Mask | None = None) -> Values:
         r"""$-\sum_z p(z) \log p(z)$ in nats, differentiable; computed in float64 as $\log Z - \mu^\top s$."""
-        mask = check_parts(scores, mask, self.event_ndim)
-        wide = to_float64(scores)
-        finite = torch.where(wide.isfinite(), wide, 0)  # -inf has no mass; NaN inside the mask is refused below
-        axes = tuple(range(-self.event_ndim, 0))
-        value = self.log_partition(wide, mask) - (self.marginals(wide, mask) * finite).sum(axes)
-        return value.clamp(min=0).to(scores.dtype)
+        return distributions.entropy(self, scores, mask)
 
     def kl(self, scores: Parts, others: Parts, mask: Mask | None = None) -> Values:
         r"""$\mathrm{KL}(p_s \Vert p_t) = \log Z(t) - \log Z(s) + \mu(s)^\top (s - t)$ in nats, differentiable.
@@ -184,28 +159,11 @@ class AbstractMarginalStructure(AbstractStructure):
             others: The scores t, of the same shape.
             mask: Parts that exist, for both.
         """
-        if others.shape != scores.shape:
-            raise ValueError(
-                f"others has shape {tuple(others.shape)} and scores {tuple(scores.shape)}; they must be equal."
-            )
-        mask = check_parts(scores, mask, self.event_ndim)
-        check_parts(others, mask, self.event_ndim, "others")
-        s, t = to_float64(scores), to_float64(others)
-        mu = self.marginals(s, mask)
-        axes = tuple(range(-self.event_ndim, 0))
-        apart = torch.where(mu > 0, mu * torch.where(mu > 0, s - t, 0), 0).sum(axes)
-        value = self.log_partition(t, mask) - self.log_partition(s, mask) + apart
-        return value.clamp(min=0).to(scores.dtype)
+        return distributions.kl(self, scores, others, mask)
 
     def log_count(self, mask: Mask) -> Values:
         r"""$\log \lvert\mathcal Z\rvert$: how many members the mask leaves, in float64."""
-        if not isinstance(mask, Tensor):
-            raise TypeError(
-                f"mask is {mask!r}; to count members it must be a tensor that says which parts exist, such as "
-                "structure.mask(lengths)."
-            )
-        zeros = torch.zeros(mask.shape, dtype=torch.float32, device=mask.device)
-        return self.log_partition(to_float64(zeros), mask)
+        return distributions.log_count(self, mask)
 
 
 class AbstractSamplingStructure(AbstractMarginalStructure):
@@ -229,18 +187,11 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
         Returns:
             Members, `(samples, *batch, *parts)`, without a gradient.
         """
-        if not isinstance(samples, int) or samples < 0:
-            raise ValueError(f"samples is {samples!r}; it must be a whole number, zero or more.")
-        limits = torch.iinfo(torch.int64)
-        where = scores.device if generator is None else generator.device
-        shape = (samples, *scores.shape[: scores.ndim - self.event_ndim])
-        if generator is None:  # the other form does not take sizes that a compiler leaves open
-            seeds = torch.randint(limits.min, limits.max, shape, device=where)
-        else:
-            seeds = torch.randint(limits.min, limits.max, shape, generator=generator, device=where)
-        return self.sample_from_seeds(scores, seeds.to(scores.device), mask)
+        seeds = distributions.random_seeds(self, scores, samples, generator)
+        return self.sample_from_seeds(scores, seeds, mask)
 
     @abc.abstractmethod
+    @upcast_half
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         """`sample` with its randomness spelt out: the same seed and the same scores give the same draw, in any batch.
 

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.active_set import along_differences, project_face, project_hull, unpack_support
-from spigot._runtime.checks import check_parts, refuse_mapped, require_kind
+from spigot._runtime.checks import check_parts, require_kind
 from spigot._runtime.host import HOSTED, handle_of
 from spigot._runtime.operators import operator
+from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
+from spigot._runtime.transforms import refuse_mapped
 from spigot.interface import AbstractPolytope, AbstractStructure
-from spigot.interface.records import HullResult, PackedSupport
-from spigot.types import Flags, Mask, Parts, Values
+from spigot.types import Flags, HullResult, Mask, PackedSupport, Parts, Values
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class ConvexHull(AbstractPolytope):
         refuse_mapped(direction, f"the affine hull of {self.structure}")
         return along_differences(direction, mask, self.structure)
 
+    @upcast_half
     def solve(self, point: Parts, mask: Mask | None = None, *, start: Parts | None = None) -> HullSolution:
         """As `project`, with the duality gap and the structures that the answer is made of."""
         return self._solve(point, mask, start, support=True)
@@ -163,7 +165,7 @@ def _solve_hull(
     refuse_nan(point, mask, ndim, "points")
     refuse_infinite(point.isposinf() & mask, ndim, "points")
     mask = mask & ~point.isneginf()  # what gets nothing might as well not exist
-    own = (structure.project_hull if support else structure.project_hull_point)(point, mask, start)
+    own = structure.project_hull(point, mask, start, support=support)
     if own is not None:
         return own
     flat = (point.shape[: point.ndim - ndim].numel(), point.shape[point.ndim - ndim :].numel())

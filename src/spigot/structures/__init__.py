@@ -1,5 +1,6 @@
 """Finite sets of 0/1 structures, and their best members."""
 
+from spigot._runtime.checks import NoStructureError
 from spigot.structures.alignments import Alignments
 from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
@@ -19,6 +20,7 @@ __all__ = [
     "ConstituencyTrees",
     "LabelledTrees",
     "Matchings",
+    "NoStructureError",
     "NonProjectiveTrees",
     "OneOf",
     "Oracle",

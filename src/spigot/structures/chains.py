@@ -22,10 +22,10 @@ from spigot._algorithms.viterbi import (
 from spigot._runtime import native
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import HullResult, Preview
+from spigot.interface.records import Preview
 from spigot.polytopes.chains import ChainSimplex
 from spigot.structures.describe import check_lengths
-from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
+from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -113,13 +113,12 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     def preview(self, z: Parts) -> Preview:
         return Preview(tables=(("states from left to right", self.unpack(z)[0].mT.tolist()),))
 
-    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
-        return project_chain_hull(point, mask, start) if native.available and point.numel() else None
-
-    def project_hull_point(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+    def project_hull(
+        self, point: Tensor, mask: Tensor, start: Tensor | None, *, support: bool = True
+    ) -> HullResult | None:
         if not native.available or not point.numel():
             return None
-        return project_chain_hull(point, mask, start, support=False)
+        return project_chain_hull(point, mask, start, support=support)
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """The parts of chains of these lengths; here lengths count positions, and so does `size`."""

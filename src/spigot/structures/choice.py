@@ -12,10 +12,9 @@ from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime.checks import check_parts, check_rank
 from spigot._runtime.reduce import checked, masked_logsumexp
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import HullResult
 from spigot.polytopes.blocks import Simplex
 from spigot.structures.describe import entry_mask
-from spigot.types import Mask, Members, MemberValues, Parts, Values
+from spigot.types import HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -78,7 +77,7 @@ class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
     def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
-    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
+    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None, *, support: bool = True) -> HullResult:
         flat = (point.shape[:-1].numel(), point.shape[-1])
         return project_simplex_hull(point.reshape(flat), mask.reshape(flat))
 

@@ -19,10 +19,9 @@ from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime.checks import check_bounds, check_parts, check_rank
 from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import HullResult
 from spigot.polytopes.capped import CappedSimplex
 from spigot.structures.describe import entry_mask
-from spigot.types import Mask, Members, MemberValues, Parts, Values
+from spigot.types import HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -110,7 +109,7 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
     def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)
 
-    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult:
+    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None, *, support: bool = True) -> HullResult:
         flat = (point.shape[:-1].numel(), point.shape[-1])
         return project_subset_hull(point.reshape(flat), mask.reshape(flat), self.minimum, self._most)
 

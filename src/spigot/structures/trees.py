@@ -18,10 +18,10 @@ from spigot._algorithms.dependency_trees import (
 from spigot._runtime import native
 from spigot._runtime.checks import check_arcs, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
-from spigot.interface.records import HullResult, Preview
+from spigot.interface.records import Preview
 from spigot.polytopes.blocks import HeadSimplex
 from spigot.structures.describe import arc_mask, tree_violations
-from spigot.types import Mask, Members, MemberValues, Parts, Values
+from spigot.types import HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,12 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
     def preview(self, z: Parts) -> Preview:
         return Preview(z.shape[-1] - 1, tuple((h, m, "") for h, m in z.nonzero().tolist()))
 
-    def project_hull(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
-        return project_tree_hull(point, mask, start, self.kind) if native.available and point.numel() else None
-
-    def project_hull_point(self, point: Tensor, mask: Tensor, start: Tensor | None) -> HullResult | None:
+    def project_hull(
+        self, point: Tensor, mask: Tensor, start: Tensor | None, *, support: bool = True
+    ) -> HullResult | None:
         if not native.available or not point.numel():
             return None
-        return project_tree_hull(point, mask, start, self.kind, support=False)
+        return project_tree_hull(point, mask, start, self.kind, support=support)
 
     @property
     def relaxation(self) -> HeadSimplex:
