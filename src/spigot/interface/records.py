@@ -23,6 +23,10 @@ class Preview:
     tables: tuple[tuple[str, list[list[float]]], ...] = ()
 
 
+def _no_step() -> tuple[None, None, None]:
+    return None, None, None
+
+
 @dataclass(frozen=True)
 class Pullback:
     r"""What an estimator makes of one gradient: said once, for the layer and for `explain`.
@@ -34,7 +38,7 @@ class Pullback:
     """
 
     gradient: Parts
-    path: Callable[[], tuple[Parts | None, Parts | None, Values | None]] = lambda: (None, None, None)
+    path: Callable[[], tuple[Parts | None, Parts | None, Values | None]] = _no_step
 
 
 @dataclass(frozen=True)
