@@ -80,7 +80,8 @@ def _say_next(run: Run) -> None:
     say(f"  {spigot} serve {one} --open\n      type sentences, force and forbid arcs, see what changes")
     say(f'  echo "The old baker praised the clever pilot." | {spigot} parse {one}\n      plain text in, graphs out')
     if "pipeline" in runs and "spigot" in runs:
-        say(f"  {spigot} analyse {shlex.quote(str(runs['pipeline']))} {one}\n      what changed in the trees")
+        python, pipeline = spigot.removesuffix("spigot") + "python", shlex.quote(str(runs["pipeline"]))
+        say(f"  {python} -m research.analysis {pipeline} {one}\n      what the end task changed in the trees")
 
 
 if __name__ == "__main__":

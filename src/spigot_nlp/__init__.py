@@ -24,6 +24,7 @@ if _missing := [name for name in _NEEDED if find_spec(name) is None]:
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot_nlp import config, data, evaluation, models, nn, training
     from spigot_nlp.documents import load
+    from spigot_nlp.models.trace import trace
 else:  # a type checker that saw this would take any name for a public one
 
     def __getattr__(name: str) -> object:
@@ -34,10 +35,13 @@ else:  # a type checker that saw this would take any name for a public one
             with uncollected():
                 value = globals()[name] = import_module("spigot_nlp.documents").load
             return value
+        if name == "trace":
+            value = globals()[name] = import_module("spigot_nlp.models.trace").trace
+            return value
         if name.startswith("_") or find_spec(f"spigot_nlp.{name}") is None:  # tools ask any module for such names
             raise AttributeError(f"module 'spigot_nlp' has no attribute {name!r}")
         return import_module(f"spigot_nlp.{name}")
 
     def __dir__() -> list[str]:
         modules = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-        return sorted({*globals(), "load", *modules})
+        return sorted({*globals(), "load", "trace", *modules})

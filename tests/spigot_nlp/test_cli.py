@@ -29,7 +29,7 @@ def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
     commands = ("train", "clusters", "parse", "predict", "tag", "evaluate", "compare", "score")
-    commands += ("serve", "report", "analyse", "diagnose", "pushes", "draw")
+    commands += ("serve", "report", "diagnose", "draw")
     assert all(command in out for command in commands)
     assert cli.main(["train", "--help"]) == 0
     assert "--resume" in capsys.readouterr().out
@@ -128,7 +128,7 @@ def test_the_shell_is_taught_to_complete_commands_and_options(tmp_path, monkeypa
     (script,) = tmp_path.glob(".local/share/bash-completion/completions/spigot")
     assert str(script) in capsys.readouterr().out
     text = script.read_text(encoding="utf-8")
-    assert all(word in text for word in ("analyse", "--skip-bad", "--one-per-line"))
+    assert all(word in text for word in ("evaluate", "--skip-bad", "--one-per-line"))
 
 
 def test_debug_shows_the_traceback():

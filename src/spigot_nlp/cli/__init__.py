@@ -40,7 +40,7 @@ _COMMANDS = {
     "Train": ("convert:convert", "train:train", "clusters:clusters"),
     "Use": ("parse:parse", "predict:predict", "tag:tag", "models:models", "pack:pack"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
-    "Look": ("serve:serve", "report:report", "analyse:analyse", "diagnose:diagnose", "pushes:pushes", "draw:draw"),
+    "Look": ("serve:serve", "report:report", "diagnose:diagnose", "draw:draw"),
 }
 """The modules of the commands, and their names. Only the one that is called is loaded, and all for their overview."""
 for name, commands in _COMMANDS.items():

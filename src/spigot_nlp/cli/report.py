@@ -16,7 +16,7 @@ def report(
     threads: int | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a page about finished runs: results, training curves, speed, what changed, and sentences to look at.
+    """Write a page about finished runs: results, training curves, speed, what estimators did, and sentences to look at.
 
     The page is one file that needs no network. Runs that were judged by the same sentences are compared with each
     other; those that differ only in their seed are one system. Nothing but the run folders is read.

@@ -1,14 +1,8 @@
 """Scores of trees, graphs, tags and classes, how sure one can be of them, and what differs between two systems."""
 
-from spigot_nlp.evaluation.analysis import Analysis, Group, Paired, analyse
-from spigot_nlp.evaluation.breakdowns import Breakdown, Row
-from spigot_nlp.evaluation.changes import Cell, GraphChanges, LabelChanges, RoleChanges
 from spigot_nlp.evaluation.counts import Counts, Measure, Score
-from spigot_nlp.evaluation.examples import Answer, Example
-from spigot_nlp.evaluation.heads import HeadChanges, Kind
 from spigot_nlp.evaluation.holm import holm
 from spigot_nlp.evaluation.induced import Induced, Profile, changed, describe
-from spigot_nlp.evaluation.joined import add_trees
 from spigot_nlp.evaluation.labels import ClassScores, LabelScores, score_labels
 from spigot_nlp.evaluation.metrics import (
     PUNCTUATION_TAGS,
@@ -26,7 +20,6 @@ from spigot_nlp.evaluation.metrics import (
     word_counts,
 )
 from spigot_nlp.evaluation.raw import RawScores, score_raw
-from spigot_nlp.evaluation.relation_changes import Outcome, RelationChanges, Renamed
 from spigot_nlp.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
 from spigot_nlp.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
 from spigot_nlp.evaluation.significance import Comparison, Interval, bootstrap, interval
@@ -34,42 +27,24 @@ from spigot_nlp.evaluation.trivial import flat, left_branching, random_trees, ri
 
 __all__ = [
     "PUNCTUATION_TAGS",
-    "Analysis",
-    "Answer",
-    "Breakdown",
-    "Cell",
     "ClassScores",
     "Comparison",
     "Counts",
     "Drawn",
-    "Example",
-    "GraphChanges",
     "GraphScores",
-    "Group",
-    "HeadChanges",
     "Induced",
     "Interval",
-    "Kind",
-    "LabelChanges",
     "LabelScores",
     "LabelledTreeScores",
     "Measure",
-    "Outcome",
-    "Paired",
     "Profile",
     "RawScores",
-    "RelationChanges",
-    "Renamed",
-    "RoleChanges",
-    "Row",
     "Score",
     "SeedComparison",
     "SeedInterval",
     "TagScores",
     "TreeScores",
     "accuracy",
-    "add_trees",
-    "analyse",
     "bootstrap",
     "changed",
     "describe",

@@ -2,34 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
 from spigot_nlp.data.sentence import Sentence
-
-
-def add_trees(sentences: Iterable[Sentence], trees: Iterable[Sentence]) -> tuple[list[Sentence], int]:
-    """Give sentences the trees that the same words have elsewhere, in whatever order.
-
-    Args:
-        sentences: What to complete. Where no tree is found, the sentence stays as it is.
-        trees: Sentences with trees; see `twins` for words that come several times.
-
-    Returns:
-        The sentences, and for how many of them a tree was found.
-
-    Example:
-        >>> trees = [Sentence(("Go",), heads=(0,)), Sentence(("Rain", "fell"), heads=(2, 0))]
-        >>> found, count = add_trees([Sentence(("Rain", "fell")), Sentence(("Snow", "fell"))], trees)
-        >>> [sentence.heads for sentence in found], count
-        ([(2, 0), None], 1)
-    """
-    given = list(sentences)
-    found = twins(given, (tree for tree in trees if tree.heads is not None))
-    joined = [
-        sentence if twin is None else replace(sentence, heads=twin.heads, relations=twin.relations)
-        for sentence, twin in zip(given, found, strict=True)
-    ]
-    return joined, sum(twin is not None for twin in found)
 
 
 def twins(sentences: Iterable[Sentence], others: Iterable[Sentence]) -> list[Sentence | None]:

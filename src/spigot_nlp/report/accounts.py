@@ -8,8 +8,8 @@ import spigot
 from spigot import ESTIMATORS, AbstractEstimator
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.models.accounts import Account, account
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.trace import SentenceTrace, trace_sentence
 from spigot_nlp.models.wire import Wire
 from spigot_nlp.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot_nlp.report.drawings import DrawnMark
@@ -132,8 +132,8 @@ def _wire_blocks(
     source, pair = model.stages[wire.source], estimators(wire)
     known = with_annotation(sentences, model.stages[task].annotation)
 
-    def watched(sentence: Sentence, estimator: AbstractEstimator) -> Account:
-        return account(parser, sentence, {wire.name: estimator}, task=task, top=_EVERY)[wire.name]
+    def watched(sentence: Sentence, estimator: AbstractEstimator) -> SentenceTrace:
+        return trace_sentence(parser, sentence, {wire.name: estimator}, task=task, top=_EVERY)[wire.name]
 
     def moved(sentence: Sentence) -> float:
         return sum(abs(part.gradient) for part in watched(sentence, pair["spigot"]).parts)
@@ -144,7 +144,7 @@ def _wire_blocks(
         yield _block(found, source, is_open=is_open and number == 0)
 
 
-def _block(found: dict[str, Account], source: AbstractStage, *, is_open: bool) -> str:
+def _block(found: dict[str, SentenceTrace], source: AbstractStage, *, is_open: bool) -> str:
     last = found["spigot"]
     words = escape(" ".join(map(visible, last.sentence.forms)))
     chosen = _chosen(found)
@@ -157,14 +157,14 @@ def _block(found: dict[str, Account], source: AbstractStage, *, is_open: bool) -
     )
 
 
-def _chart(name: str, found: dict[str, Account], chosen: Sequence[Arc]) -> str:
+def _chart(name: str, found: dict[str, SentenceTrace], chosen: Sequence[Arc]) -> str:
     if not chosen:
         return f"<h4>{escape(name)}</h4><p>Nothing was sent back.</p>"
     chart = step_chart(found[name], chosen, title=f"{name}: what became of each part", others=[*found.values()])
     return chart if chart.startswith("<svg") else f"<h4>{escape(name)}</h4>{chart}"
 
 
-def account_drawing(told: Account, labels: int | None = 0) -> Drawing:
+def account_drawing(told: SentenceTrace, labels: int | None = 0) -> Drawing:
     """The structure that went forward: parts of it that lose weight are marked as gone, others that gain any as new.
 
     Args:
@@ -173,9 +173,10 @@ def account_drawing(told: Account, labels: int | None = 0) -> Drawing:
             but a choice for each word.
 
     Example:
-        >>> from spigot_nlp.models.accounts import PartAccount
-        >>> parts = (PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.4, 0.6), PartAccount(Arc(0, 1, ""), 0, -1, 1, 0.6, -1))
-        >>> [(arc.start, arc.mark) for arc in account_drawing(Account(Sentence(("a", "b")), 0.1, "", parts)).below]
+        >>> from spigot_nlp.models.trace import PartTrace
+        >>> parts = (PartTrace(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.4, 0.6), PartTrace(Arc(0, 1, ""), 0, -1, 1, 0.6, -1))
+        >>> told = SentenceTrace(Sentence(("a", "b")), 0.1, "", parts)
+        >>> [(arc.start, arc.mark) for arc in account_drawing(told).below]
         [(2, 'gone'), (0, 'new')]
     """
     forms, tags = told.sentence.forms, told.sentence.tags or ()
@@ -216,7 +217,7 @@ def _choices(shown: Sequence[tuple[Arc, Mark, str]], words: int) -> Iterator[tup
         yield tuple(column[depth] if depth < len(column) else DrawnMark(" ") for column in columns)
 
 
-def _table(found: dict[str, Account], chosen: Sequence[Arc]) -> str:
+def _table(found: dict[str, SentenceTrace], chosen: Sequence[Arc]) -> str:
     """The numbers: of the step, which all estimators share, and what each made of it."""
     if not chosen:
         return ""
@@ -236,7 +237,7 @@ def _table(found: dict[str, Account], chosen: Sequence[Arc]) -> str:
     )
 
 
-def _chosen(found: dict[str, Account]) -> list[Arc]:
+def _chosen(found: dict[str, SentenceTrace]) -> list[Arc]:
     """The parts to show: those that SPIGOT moved, with the strongest of STE about the same words, word by word."""
     moved, pushed = (_moved(found[name]) for name in ("spigot", "ste"))
     chosen: list[Arc] = []
@@ -247,7 +248,7 @@ def _chosen(found: dict[str, Account]) -> list[Arc]:
     return chosen[:_ROWS]
 
 
-def _moved(told: Account) -> list[Arc]:
+def _moved(told: SentenceTrace) -> list[Arc]:
     least = touched([told])
     return [part.part for part in told.parts if abs(part.gradient) >= least]
 

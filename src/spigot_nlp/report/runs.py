@@ -11,14 +11,10 @@ from pathlib import Path
 import torch
 
 import spigot
-from spigot_nlp.annotations import further_judges
-from spigot_nlp.evaluation.analysis import analyse
-from spigot_nlp.evaluation.analysis_tables import analysis_tables
 from spigot_nlp.models import checkpoint
 from spigot_nlp.report.accounts import account_markup, live_wires
 from spigot_nlp.report.answers import Answers, answers, is_whole
 from spigot_nlp.report.explore import explorer, still
-from spigot_nlp.report.figure1 import figure1_interactive, figure1_script
 from spigot_nlp.report.material import Experiment, Run, experiments, read_run
 from spigot_nlp.report.origin import origin
 from spigot_nlp.report.page import Page, Section, environment, source
@@ -73,7 +69,6 @@ def report(
         key = f"e{number + 1}"
         title = experiment.name if several else ""
         sections += _sections(experiment, key, title, sentences, data, told)
-    sections.append(_figure_section())
     return Page(
         title=_title(found),
         lead=_lead(found),
@@ -88,7 +83,7 @@ def report(
             for run in experiment.runs
         ],
         styles=[source("explore.css")],
-        scripts=[*([source("explore.js")] if data else []), figure1_script()],
+        scripts=[source("explore.js")] if data else [],
         data=data,
         made=[f"made on {datetime.date.today().isoformat()}", f"by {origin()}"],
         foot="How to make this again: versions, commands, seeds, configurations",
@@ -129,8 +124,6 @@ def _sections(
         if count:
             data[f"{key}-data"] = shown = explorer(everyone, baseline, count, told)
             yield _explorer_section(everyone, baseline, key, name, still(shown))
-        if baseline is not None:
-            yield from _analysis_sections(everyone, baseline, key, name, told)
         accounts = _account_section(everyone, key, name, told)
         if accounts is not None:
             yield accounts
@@ -168,27 +161,6 @@ def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[
     if several and everyone:
         notes.append(f"Of {', '.join(several)} the sentences below are those of the first seed.")
     return everyone, notes
-
-
-def _analysis_sections(
-    everyone: Sequence[Answers], baseline: int, key: str, name: str, told: Callable[[str], None]
-) -> Iterator[Section]:
-    first = everyone[baseline]
-    for number, each in enumerate(everyone):
-        if number == baseline:
-            continue
-        told(f"analysis of {each.contender.name}")
-        try:
-            more = further_judges(each.gold, first.found, each.found)
-            analysis = analyse(each.gold, first.found, each.found, sample=0, more=more)
-        except ValueError:  # they have nothing in common that an analysis is about
-            continue
-        yield Section(
-            f"{name}What changed: {each.contender.name} against {first.contender.name}",
-            tables=list(analysis_tables(analysis, first.contender.name, each.contender.name)),
-            key=f"{key}-changes-{number}",
-            about="what differs on the development data, and whether it helped",
-        )
 
 
 def _explorer_section(everyone: Sequence[Answers], baseline: int | None, key: str, name: str, picture: str) -> Section:
@@ -243,13 +215,6 @@ def _account_section(everyone: Sequence[Answers], key: str, name: str, told: Cal
         prose.append("A system with several wires has a part for each: the structure that passed, and what came back.")
     about = "to training sentences: the step, the projection, and what went back to the scores"
     return Section(f"{name}What the estimator did", prose, markup="".join(blocks), key=f"{key}-estimator", about=about)
-
-
-def _figure_section() -> Section:
-    about = "the step that leaves the polytope, and the projection back"
-    return Section(
-        "Figure 1, to be moved by hand", markup=figure1_interactive(script=False), key="figure1", about=about
-    )
 
 
 def _title(found: Sequence[Experiment]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from spigot_nlp.data.sentence import Arc
-from spigot_nlp.models.accounts import Account, PartAccount
+from spigot_nlp.models.trace import PartTrace, SentenceTrace
 from spigot_nlp.report.axis import Axis
 from spigot_nlp.report.figures import colour
 from spigot_nlp.report.glyphs import shorten, visible
@@ -15,35 +15,35 @@ _LETTERS, _TICKS = 20, 5
 _TOUCHED = 0.2  # of the largest change; what is smaller is not worth a line
 
 
-def parts_of(told: Account, chosen: Sequence[Arc]) -> list[PartAccount]:
+def parts_of(told: SentenceTrace, chosen: Sequence[Arc]) -> list[PartTrace]:
     """The accounts of some parts; those the estimator never touched are all zeros.
 
     Example:
         >>> from spigot_nlp.data.sentence import Sentence
-        >>> parts_of(Account(Sentence(("a", "b")), 0.1, "", ()), [Arc(2, 1, "")])[0].z
+        >>> parts_of(SentenceTrace(Sentence(("a", "b")), 0.1, "", ()), [Arc(2, 1, "")])[0].z
         0.0
     """
     by_arc = {part.part: part for part in told.parts}
-    return [by_arc.get(arc, PartAccount(arc, 0.0, 0.0, 0.0, 0.0, 0.0)) for arc in chosen]
+    return [by_arc.get(arc, PartTrace(arc, 0.0, 0.0, 0.0, 0.0, 0.0)) for arc in chosen]
 
 
-def moves(parts: Iterable[PartAccount]) -> list[float]:
+def moves(parts: Iterable[PartTrace]) -> list[float]:
     """How far the step and the projection lead away from where the parts were.
 
     Example:
-        >>> moves([PartAccount(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25)])
+        >>> moves([PartTrace(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25)])
         [-0.5, -0.25]
     """
     return [value - part.z for part in parts for value in (part.stepped, part.projected)]
 
 
-def touched(told: Iterable[Account]) -> float:
+def touched(told: Iterable[SentenceTrace]) -> float:
     """The smallest change that counts as one, beside the largest that these accounts have.
 
     Example:
         >>> from spigot_nlp.data.sentence import Sentence
-        >>> part = PartAccount(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25)
-        >>> touched([Account(Sentence(("a", "b")), 0.1, "", (part,))])
+        >>> part = PartTrace(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25)
+        >>> touched([SentenceTrace(Sentence(("a", "b")), 0.1, "", (part,))])
         0.1
     """
     parts = [part for each in told for part in each.parts]
@@ -51,7 +51,7 @@ def touched(told: Iterable[Account]) -> float:
     return max(_TOUCHED * most, 1e-12)
 
 
-def step_chart(told: Account, chosen: Sequence[Arc], *, title: str, others: Sequence[Account] = ()) -> str:
+def step_chart(told: SentenceTrace, chosen: Sequence[Arc], *, title: str, others: Sequence[SentenceTrace] = ()) -> str:
     """Parts of a structure, each on its line: how far the step went from where it was, and where it ended.
 
     The axis spans the changes that there are, however small. Where a value would be below 0 or above 1 the line is
@@ -65,8 +65,9 @@ def step_chart(told: Account, chosen: Sequence[Arc], *, title: str, others: Sequ
 
     Example:
         >>> from spigot_nlp.data.sentence import Sentence
-        >>> part = PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.75, 0.25)
-        >>> picture = step_chart(Account(Sentence(("Rain", "fell")), 0.1, "", (part,)), [part.part], title="spigot")
+        >>> part = PartTrace(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.75, 0.25)
+        >>> told = SentenceTrace(Sentence(("Rain", "fell")), 0.1, "", (part,))
+        >>> picture = step_chart(told, [part.part], title="spigot")
         >>> picture.startswith("<svg"), "fell → Rain" in picture, ">spigot<" in picture
         (True, True, True)
     """
@@ -111,7 +112,7 @@ def _legend() -> str:
 _SHADE = "color-mix(in srgb, var(--muted, #5d6575) 20%, transparent)"
 
 
-def _outside(part: PartAccount, axis: Axis, y: float) -> str:
+def _outside(part: PartTrace, axis: Axis, y: float) -> str:
     """What lies below 0 and above 1, as far as the axis shows it."""
     ends = [(axis.low, min(-part.z, axis.high)), (max(1 - part.z, axis.low), axis.high)]
     return "".join(
@@ -122,7 +123,7 @@ def _outside(part: PartAccount, axis: Axis, y: float) -> str:
     )
 
 
-def _line(told: Account, part: PartAccount, axis: Axis, y: float) -> str:
+def _line(told: SentenceTrace, part: PartTrace, axis: Axis, y: float) -> str:
     start, step, home = (axis.place(value - part.z) for value in (part.z, part.stepped, part.projected))
     said = f"{part_name(told, part)}: from {part.z:g} to {part.stepped:.4g}, then {part.projected:.4g}"
     return (
@@ -152,13 +153,13 @@ def _small(x: float, y: float, text: str) -> str:
     return f'<text x="{x:g}" y="{y:g}" text-anchor="middle" font-size="11" fill="var(--muted, #5d6575)">{text}</text>'
 
 
-def part_name(told: Account, part: PartAccount, longest: int | None = None) -> str:
+def part_name(told: SentenceTrace, part: PartTrace, longest: int | None = None) -> str:
     """A part in words: its arc, that a word is a predicate, or what was chosen for a word or for the sentence.
 
     Example:
         >>> from spigot_nlp.data.sentence import Sentence
-        >>> part = PartAccount(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.75, 0.25)
-        >>> part_name(Account(Sentence(("Rain", "fell")), 0.1, "", ()), part)
+        >>> part = PartTrace(Arc(2, 1, ""), 1.0, 0.5, 0.5, 0.75, 0.25)
+        >>> part_name(SentenceTrace(Sentence(("Rain", "fell")), 0.1, "", ()), part)
         'fell → Rain'
     """
     start, end, role = part.part

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import spigot
 from spigot import LPGD, Identity, Spigot, StraightThrough
-from spigot_nlp.models.accounts import Pushes, account, pushes
+from spigot_nlp.models.trace import SignStatistics, trace, trace_sentence
 from tests.spigot_nlp.parsing import corpus, parser
 
 GRAPHS = spigot.SemanticGraphs(labels=2, deterministic=(0,))
@@ -111,7 +111,6 @@ def test_structures_without_blocks_are_one() -> None:
     """Those whose relaxation is no product are clipped as a whole."""
     matchings = spigot.Matchings()
     g = drawn(3, 3)
-    assert matchings.relaxation.block_axes is None
     one, other = (used(Spigot(max_norm=0.1, clip_per=per), matchings, g, g == g) for per in ("block", "instance"))
     torch.testing.assert_close(one, other, rtol=0, atol=0)
 
@@ -130,24 +129,25 @@ def test_what_cannot_be_chosen(kind: Any, options: dict[str, Any], message: str)
         kind(**options)
 
 
-def test_pushes_are_sums_by_hand() -> None:
+def test_sign_statistics_are_sums_by_hand() -> None:
     z, gradient = torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0]), torch.tensor([0.5, -0.75, 0.25, -1.0, 0.0])
     mask = torch.tensor([True, True, True, True, False])
-    found = Pushes.of(z, gradient, mask)
-    assert found == Pushes(absent_up=0.75, absent_down=0.25, present_up=1.0, present_down=0.5, absent=2, present=2)
-    assert found + found == Pushes(1.5, 0.5, 2.0, 1.0, 4, 4)
+    found = SignStatistics.of(z, gradient, mask)
+    assert found == SignStatistics(
+        absent_up=0.75, absent_down=0.25, present_up=1.0, present_down=0.5, absent=2, present=2
+    )
+    assert found + found == SignStatistics(1.5, 0.5, 2.0, 1.0, 4, 4)
     assert found.shares() == {"absent_up": 0.3, "absent_down": 0.1, "present_up": 0.4, "present_down": 0.2}
-    assert set(Pushes().shares().values()) == {0.0}
+    assert set(SignStatistics().shares().values()) == {0.0}
 
 
 def test_straight_through_pushes_absent_parts_both_ways_and_spigot_up_only() -> None:
     data = corpus(train=4, dev=1)
     system, sentences = parser("spigot", data, semantics__pruning__learned=False), data["graphs"].train
     wire = "syntax -> semantics"
-    straight = pushes(system, sentences, StraightThrough())[wire]
-    projected = pushes(system, sentences)[wire]
+    (straight, projected) = (found.signs for found in trace(system, sentences, ["ste", "spigot"]))
     assert min(straight.absent_up, straight.absent_down) > 0
     assert projected.absent_up > projected.absent_down == 0
     assert projected.present == sum(len(sentence) for sentence in sentences) == straight.present
-    one = account(system, sentences[0], top=999)[wire]
-    assert one.pushes.absent_up == pytest.approx(-sum(p.gradient for p in one.parts if not p.z), rel=1e-5)
+    one = trace_sentence(system, sentences[0], top=999)[wire]
+    assert one.signs.absent_up == pytest.approx(-sum(p.gradient for p in one.parts if not p.z), rel=1e-5)

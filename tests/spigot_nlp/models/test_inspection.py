@@ -12,10 +12,10 @@ import spigot
 from spigot import AbstractEstimator
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
-from spigot_nlp.models.accounts import Account, PartAccount
-from spigot_nlp.models.accounts import account as all_accounts
 from spigot_nlp.models.inspection import Inspection, inspect
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.trace import PartTrace, SentenceTrace
+from spigot_nlp.models.trace import trace_sentence as all_accounts
 from spigot_nlp.stages.alternatives import head_alternatives
 from spigot_nlp.stages.constraints import Constraints, Infeasible
 from tests.spigot import brute
@@ -50,7 +50,9 @@ GRAPHS = varied(classifier("spigot", DATA, semantics__pruning__learned=False, se
 TREES = varied(classifier("ste", DATA, classifier__structure="trees", estimator__eta=0.5))
 
 
-def account(whole: Parser, given: Sentence, estimator: AbstractEstimator | None = None, *, top: int = 40) -> Account:
+def trace_sentence(
+    whole: Parser, given: Sentence, estimator: AbstractEstimator | None = None, *, top: int = 40
+) -> SentenceTrace:
     """The account of the only wire."""
     (told,) = all_accounts(whole, given, estimator, top=top).values()
     return told
@@ -228,7 +230,7 @@ def test_a_tagger_is_used_unless_the_sentences_are_tagged() -> None:
     assert ready == inspect(SYSTEM, [replace(plain, tags=("NN", "NN", "NN"))])[0]
 
 
-def parts_of(told: Account) -> dict[Arc, PartAccount]:
+def parts_of(told: SentenceTrace) -> dict[Arc, PartTrace]:
     return {part.part: part for part in told.parts}
 
 
@@ -242,26 +244,26 @@ def test_an_account_of_trees_inside_a_semantic_parser_is_eq_4_by_hand() -> None:
     for eta in (1.0, 0.01):
         stepped = torch.where(mask, z - eta * grad, 0)
         projected = spigot.HeadSimplex().project(stepped.detach(), mask)
-        told = account(SYSTEM, given, spigot.Spigot(eta), top=999)
+        told = trace_sentence(SYSTEM, given, spigot.Spigot(eta), top=999)
         assert told.loss == pytest.approx(float(loss.detach()))
         assert told.estimator == repr(spigot.Spigot(eta))
         assert told.sentence == given
         found = parts_of(told)
         for head, word in mask[0].nonzero().tolist():
-            part = found.get(Arc(head, word, ""), PartAccount(Arc(head, word, ""), 0, 0, 0, 0, 0))
+            part = found.get(Arc(head, word, ""), PartTrace(Arc(head, word, ""), 0, 0, 0, 0, 0))
             values = [float(each[0, head, word].detach()) for each in (z, grad, stepped, projected, z - projected)]
             assert [part.z, part.grad, part.stepped, part.projected, part.gradient] == pytest.approx(values)
         sizes = [abs(part.gradient) for part in told.parts]
         assert sizes == sorted(sizes, reverse=True)
         assert sizes[0] > 0
-        assert account(SYSTEM, given, spigot.Spigot(eta), top=3).parts == told.parts[:3]
+        assert trace_sentence(SYSTEM, given, spigot.Spigot(eta), top=3).parts == told.parts[:3]
 
 
 def test_an_account_is_what_training_sends_to_the_scores() -> None:
     given = replace(reviews(1, seed=2)[0], label=1)
     for whole in (TREES, GRAPHS):
         expected = gradient_at_the_scores(whole.model, batch_of([given], whole))[0]
-        told = account(whole, given, top=9999)
+        told = trace_sentence(whole, given, top=9999)
         (wire,) = whole.model.all_wires()
         assert told.estimator == repr(wire.estimator)
         for part in told.parts:
@@ -274,18 +276,18 @@ def test_an_account_is_what_training_sends_to_the_scores() -> None:
 
 def test_accounts_of_other_estimators() -> None:
     given = sentences(1, seed=2)[0]
-    still = account(SYSTEM, given, spigot.Pipeline())
+    still = trace_sentence(SYSTEM, given, spigot.Pipeline())
     assert {part.gradient for part in still.parts} == {0}
     assert all(part.stepped == part.projected == part.z for part in still.parts)
-    through = account(SYSTEM, given, spigot.StraightThrough(0.5))
+    through = trace_sentence(SYSTEM, given, spigot.StraightThrough(0.5))
     assert all(part.gradient == pytest.approx(0.5 * part.grad) for part in through.parts)
-    soft = account(SYSTEM, given, spigot.StructuredAttention(), top=999)
+    soft = trace_sentence(SYSTEM, given, spigot.StructuredAttention(), top=999)
     heads = [sum(part.z for part in soft.parts if part.part.argument == word) for word in range(1, len(given) + 1)]
     assert heads == pytest.approx([1] * len(given))
-    noisy = account(SYSTEM, given, spigot.IMLE(temperature=5.0))
+    noisy = trace_sentence(SYSTEM, given, spigot.IMLE(temperature=5.0))
     assert sum(part.z for part in noisy.parts) == len(given)
     with pytest.raises(TypeError, match="StructuredAttention needs marginals"):
-        account(GRAPHS, reviews(1)[0], spigot.StructuredAttention())
+        trace_sentence(GRAPHS, reviews(1)[0], spigot.StructuredAttention())
 
 
 def test_an_account_weighs_the_loss_as_training_does() -> None:
@@ -293,7 +295,7 @@ def test_an_account_weighs_the_loss_as_training_does() -> None:
     halved = replace(SYSTEM, config=SYSTEM.config.model_copy(update={
         "training": SYSTEM.config.training.model_copy(update={"end_weight": 0.25})
     }))  # fmt: skip
-    whole, quarter = account(SYSTEM, given), account(halved, given)
+    whole, quarter = trace_sentence(SYSTEM, given), trace_sentence(halved, given)
     assert quarter.loss == pytest.approx(whole.loss / 4)
     assert {part.part: part.grad for part in quarter.parts if part.z} == pytest.approx(
         {part.part: part.grad / 4 for part in whole.parts if part.z}
@@ -313,4 +315,4 @@ def test_an_account_weighs_the_loss_as_training_does() -> None:
 )
 def test_there_is_no_account_without_structure_or_annotation(make: Any, given: Sentence, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        account(make(), given)
+        trace_sentence(make(), given)

@@ -11,10 +11,10 @@ import spigot
 from spigot_nlp.batches import Batch
 from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models.accounts import account
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.system import System
+from spigot_nlp.models.trace import trace_sentence
 from spigot_nlp.models.wire import Passed, Wire
 from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import batch_of, review_corpus, sentences
@@ -202,15 +202,15 @@ def test_what_is_shown_is_the_best_and_what_is_read_is_what_the_wire_says(first:
 
 def test_every_wire_has_an_account() -> None:
     whole, given = three(), TRAIN["all"][0]
-    told = account(whole, given, top=9999)
+    told = trace_sentence(whole, given, top=9999)
     assert set(told) == {"syntax -> semantics", "semantics -> sentiment"}
     found = scores_by_stage(whole.model, batch_of([given], whole))
     for name, source in (("syntax -> semantics", "syntax"), ("semantics -> sentiment", "semantics")):
         total = sum(abs(part.gradient) for part in told[name].parts)
         assert total == pytest.approx(float(found[source].abs().sum()))
         assert total > 0
-    assert set(account(whole, given, task="semantics")) == {"syntax -> semantics"}
-    closed = account(three("spigot", "pipeline"), given)  # what comes back ends there, and nothing comes further
+    assert set(trace_sentence(whole, given, task="semantics")) == {"syntax -> semantics"}
+    closed = trace_sentence(three("spigot", "pipeline"), given)  # what comes back ends there, and nothing comes further
     assert set(closed) == {"semantics -> sentiment"}
     assert {part.gradient for part in closed["semantics -> sentiment"].parts} == {0}
     assert any(part.grad for part in closed["semantics -> sentiment"].parts)

@@ -9,9 +9,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.evaluation.analysis import analyse
-from spigot_nlp.evaluation.analysis_tables import analysis_tables
 from spigot_nlp.report.page import Page, Picture, Section, check_target, policy, render, write
 from spigot_nlp.tables import Cell, Table, TableRow
 
@@ -175,13 +172,3 @@ def test_bad_targets_are_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="is not a folder"):
         check_target(tmp_path / "file" / "page.html")
-
-
-def test_what_changed_in_relations_is_on_the_page_and_stays_words():
-    gold = Sentence(("Rain", "fell"), heads=(2, 0), relations=("nsubj", "root"))
-    other = Sentence(("Rain", "fell"), heads=(2, 0), relations=("<b>obj", "root"))
-    tables = list(analysis_tables(analyse([gold], [other], [gold], samples=5), "one", "two"))
-    html = render(Page("Title", "", [Section("What changed", tables=tables)]))
-    for text in ("relabelled · two", "1 of them in relations alone", "&lt;b&gt;obj → nsubj", "LAS by relation"):
-        assert text in html
-    assert "<b>obj" not in html

@@ -11,8 +11,8 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.models import checkpoint
-from spigot_nlp.models.accounts import account
 from spigot_nlp.models.build import fresh
+from spigot_nlp.models.trace import trace_sentence
 from spigot_nlp.report.accounts import account_markup, estimators, live_wires
 from spigot_nlp.report.answers import Answers, answers, judge
 from spigot_nlp.report.material import Contender, Run, experiments, read_run
@@ -110,7 +110,7 @@ def test_a_wire_can_be_looked_at(runs: dict[str, Path], pages: dict[str, Page]) 
     assert list(wires) == ["syntax -> semantics", "semantics -> mood"]
     sentence = next(read(runs["three"] / "gold.train.jsonl"))
     for name, wire in wires.items():
-        told = account(parser, sentence, {name: estimators(wire)["spigot"]}, top=10_000)
+        told = trace_sentence(parser, sentence, {name: estimators(wire)["spigot"]}, top=10_000)
         assert set(told) == set(wires)
         assert told[name].estimator.startswith("Spigot(")
         other = next(each for each in wires if each != name)

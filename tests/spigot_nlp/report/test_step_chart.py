@@ -6,18 +6,18 @@ from xml.etree import ElementTree
 import pytest
 
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.models.accounts import Account, PartAccount
+from spigot_nlp.models.trace import PartTrace, SentenceTrace
 from spigot_nlp.report.axis import Axis
 from spigot_nlp.report.step_chart import step_chart, written
 
 
-def told(scale: float) -> Account:
+def told(scale: float) -> SentenceTrace:
     into, other = Arc(2, 1, ""), Arc(0, 1, "")
     parts = (
-        PartAccount(into, 1.0, scale, 1 - scale, 1 - scale / 2, scale / 2),
-        PartAccount(other, 0.0, -scale, scale, scale / 2, -scale / 2),
+        PartTrace(into, 1.0, scale, 1 - scale, 1 - scale / 2, scale / 2),
+        PartTrace(other, 0.0, -scale, scale, scale / 2, -scale / 2),
     )
-    return Account(Sentence(("<Rain>", "fell")), 0.1, "", parts)
+    return SentenceTrace(Sentence(("<Rain>", "fell")), 0.1, "", parts)
 
 
 def chart(scale: float) -> str:
@@ -44,7 +44,7 @@ def test_it_says_what_it_shows() -> None:
 
 
 def test_an_estimator_without_a_step_has_no_chart() -> None:
-    account = Account(Sentence(("Rain",)), 0.1, "", (PartAccount(Arc(0, 1, ""), 0.5, 1.0, 0.5, 0.5, 0.1),))
+    account = SentenceTrace(Sentence(("Rain",)), 0.1, "", (PartTrace(Arc(0, 1, ""), 0.5, 1.0, 0.5, 0.5, 0.1),))
     assert step_chart(account, [Arc(0, 1, "")], title="attention").startswith("<p>It takes no step")
 
 

@@ -13,7 +13,7 @@ import spigot
 from spigot import ESTIMATORS, AbstractSurrogate
 from spigot.estimators.surrogate import explanation
 from spigot_nlp.config import make_config, systems
-from spigot_nlp.models.accounts import account
+from spigot_nlp.models.trace import trace_sentence
 from spigot_nlp.wires import EstimatorSettings, WireSettings, build_estimator, estimator_settings
 from spigot_nlp.wires.estimators import settings_class
 from tests.spigot_nlp.parsing import batch_of, corpus, gradient_at_the_scores, parser, scores_and_loss
@@ -165,7 +165,7 @@ def test_what_an_estimator_remembers_is_kept_with_the_system() -> None:
     before = float(whole.model.memory()[0])
     whole.model.eval()
     whole.model.loss(batch, "semantics").sum().backward()
-    account(whole, data["graphs"].train[0])
+    trace_sentence(whole, data["graphs"].train[0])
     assert float(whole.model.memory()[0]) == before, "nothing is learned outside of training"
     whole.model.train()
     whole.model.loss(batch, "semantics", watched={}).sum().backward()

@@ -5,27 +5,28 @@ $\mathcal P_{\mathrm{DEP}}$ (Eq. 5) of the trees over them is then a square, so 
 three corners are the trees of $\mathcal Z$, the fourth is the cycle, which $\mathcal P$ admits and $\mathcal Z$ does
 not. Every point in the picture is what `Spigot.explain` answers.
 
-`python -m spigot_nlp.report.figure1 docs/figures/figure1.svg` draws it again.
+`python docs/figure1.py` draws it again.
 
-`figure1_interactive` is its relative for pages with scripts: one word, three possible heads, a triangle, and a gradient
-that is dragged.
+`figure1_interactive` is its relative for a page with scripts, put there when the site is built: one word, three heads
+to choose from, a triangle, and a gradient that is dragged.
 """
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import jinja2
 import torch
 from torch import Tensor
 
 import spigot
-from spigot_nlp.report.page import environment, source, write
 
 TREES = spigot.ProjectiveTrees(single_root=False)
 
 HEADS = ("saw", "stars", "night")
 """The words that may be the head, in the interactive figure."""
 
+_FOLDER = Path(__file__).with_name("figure1")
+_PLACE = "<!-- figure 1, live -->"
 _START, _GRADIENT = 1, (-0.75, 0.3, 0.45)  # the head that was chosen, and what the loss says about all three
 _CORNERS = ((190.0, 60.0), (70.0, 268.0), (310.0, 268.0))  # as in figure1.js
 _WIDTH, _HEIGHT = 920, 470
@@ -44,10 +45,6 @@ class Panel:
         z: Where the step starts.
         stepped: $\\hat p = \\hat z - \\eta \\nabla L$.
         projected: $\\tilde z$, its projection onto $\\mathcal P$.
-
-    Example:
-        >>> Panel("a", ((0.0, 0.0),), ((0.0, 0.0), (1.0, 0.0)), (0.0, 0.0), (2.0, 0.0), (1.0, 0.0)).projected
-        (1.0, 0.0)
     """
 
     title: str
@@ -59,15 +56,7 @@ class Panel:
 
 
 def panels() -> tuple[Panel, Panel]:
-    """The two cases, as the library computes them.
-
-    Example:
-        >>> outside, inside = panels()
-        >>> outside.stepped == outside.projected, inside.stepped == inside.projected
-        (False, True)
-        >>> len(outside.trees), len(outside.corners)
-        (3, 4)
-    """
+    """The two cases, as the library computes them."""
     # How much the loss rises when the head of word 1, of word 2, moves from the other word to the root. Each word's
     # two arcs get opposite halves: steps stay in the plane of the square.
     return (
@@ -129,12 +118,7 @@ text{font:15px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-seri
 
 
 def draw() -> str:
-    """The figure as an SVG file that carries its own colours for light and for dark surroundings.
-
-    Example:
-        >>> draw() == draw(), draw().startswith("<svg")
-        (True, True)
-    """
+    """The figure as an SVG file that carries its own colours for light and for dark surroundings."""
     both = "".join(
         f'<g transform="translate({_WIDTH // 2 * i} 0)">{_draw_panel(panel)}</g>' for i, panel in enumerate(panels())
     )
@@ -253,11 +237,6 @@ def figure1_interactive(*, script: bool = True) -> str:
 
     Returns:
         A `<figure>` element that brings its own style, followed by a `<script>` if asked for.
-
-    Example:
-        >>> still = figure1_interactive(script=False)
-        >>> still.startswith("<figure"), "<script" in still, "<script" in figure1_interactive()
-        (True, False, True)
     """
     scores = torch.nn.functional.one_hot(torch.tensor(_START), len(HEADS)).double()
     grad = torch.tensor(_GRADIENT, dtype=torch.float64)
@@ -273,7 +252,7 @@ def figure1_interactive(*, script: bool = True) -> str:
         ("straight", "STE: η∇L", straight.gradient),
         ("spigot", "SPIGOT: ẑ − z\u0303", step.gradient),
     )
-    figure = environment().get_template("figure1.html")
+    figure = jinja2.Template((_FOLDER / "figure1.html").read_text(encoding="utf-8"), autoescape=True)
     text = figure.render(
         heads=HEADS,
         gradient=_GRADIENT,
@@ -288,13 +267,8 @@ def figure1_interactive(*, script: bool = True) -> str:
 
 
 def figure1_script() -> str:
-    """The script that brings every `figure1_interactive` of a page to life.
-
-    Example:
-        >>> "projectSimplex" in figure1_script()
-        True
-    """
-    return source("figure1.js")
+    """The script that brings every `figure1_interactive` of a page to life."""
+    return (_FOLDER / "figure1.js").read_text(encoding="utf-8")
 
 
 def _on_triangle(weights: Tensor) -> tuple[float, float]:
@@ -307,5 +281,10 @@ def _path(start: tuple[float, float], end: tuple[float, float], short: float = 0
     return f"M{start[0]:g} {start[1]:g}L{x:g} {y:g}"
 
 
+def on_page_content(content: str, **_: object) -> str:
+    """Called by mkdocs with the HTML of each page."""
+    return content.replace(_PLACE, figure1_interactive()) if _PLACE in content else content
+
+
 if __name__ == "__main__":
-    write(draw(), Path(sys.argv[1] if len(sys.argv) > 1 else "docs/figures/figure1.svg"))
+    (Path(__file__).parent / "figures" / "figure1.svg").write_text(draw(), encoding="utf-8")

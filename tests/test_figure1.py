@@ -1,47 +1,58 @@
 """Figure 1: the points are the library's own answers, and the file in the documents is what the code draws."""
 
+import importlib.util
 import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import torch
 
 import spigot
-from spigot_nlp.report.figure1 import HEADS, draw, figure1_interactive, figure1_script, panels
-from spigot_nlp.report.page import source
-from tests.spigot_nlp.report.test_page import Outline
 
-FILE = Path(__file__).parents[3] / "docs" / "figures" / "figure1.svg"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
-def test_the_file_is_what_the_code_draws():
-    assert FILE.read_text(encoding="utf-8") == draw(), "draw it again: python -m spigot_nlp.report.figure1"
+@pytest.fixture(scope="module")
+def figure1() -> Any:
+    specification = importlib.util.spec_from_file_location("figure1", DOCS / "figure1.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = sys.modules["figure1"] = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
 
 
-def test_left_panel_leaves_the_polytope_and_returns_to_the_nearest_point():
-    left, _ = panels()
+def test_the_file_is_what_the_code_draws(figure1):
+    drawn = (DOCS / "figures" / "figure1.svg").read_text(encoding="utf-8")
+    assert drawn == figure1.draw(), "draw it again: python docs/figure1.py"
+
+
+def test_left_panel_leaves_the_polytope_and_returns_to_the_nearest_point(figure1):
+    left, _ = figure1.panels()
     assert max(left.stepped) > 1
     assert left.projected == pytest.approx(tuple(min(max(c, 0), 1) for c in left.stepped))
 
 
-def test_right_panel_stays_inside_and_is_left_alone():
-    _, right = panels()
+def test_right_panel_stays_inside_and_is_left_alone(figure1):
+    _, right = figure1.panels()
     assert all(0 < c < 1 for c in right.stepped)
     assert right.projected == right.stepped
 
 
-def test_trees_are_three_of_the_four_corners():
-    for panel in panels():
+def test_trees_are_three_of_the_four_corners(figure1):
+    for panel in figure1.panels():
         assert set(panel.corners) - set(panel.trees) == {(0.0, 0.0)}
         assert panel.z in panel.trees
 
 
-def test_the_file_is_whole_and_needs_nothing_else():
-    svg = draw()
+def test_the_file_is_whole_and_needs_nothing_else(figure1):
+    svg = figure1.draw()
     ElementTree.fromstring(svg)
     assert "prefers-color-scheme:dark" in svg
     links = re.findall(r'https?://[^"\s]+', svg)
@@ -55,7 +66,7 @@ needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is no
 
 def node(script: str, folder: Path) -> str:
     """What a script prints that may `require("./figure1.js")`."""
-    (folder / "figure1.js").write_text(figure1_script(), encoding="utf-8")
+    shutil.copy(DOCS / "figure1" / "figure1.js", folder)
     return subprocess.run(
         ["node", "-e", script], cwd=folder, check=True, capture_output=True, text=True, timeout=60
     ).stdout
@@ -101,22 +112,12 @@ def test_points_of_the_triangle_and_of_the_screen_are_the_same(tmp_path):
     assert json.loads(printed) == pytest.approx([0.2, 1.3, -0.5])
 
 
-@needs_node
-@pytest.mark.parametrize("name", ["figure1.js", "explore.js"])
-def test_scripts_can_be_read(name, tmp_path):
-    (tmp_path / name).write_text(source(name), encoding="utf-8")
-    subprocess.run(["node", "--check", str(tmp_path / name)], check=True, capture_output=True, timeout=60)
-
-
-def test_the_figure_stands_still_without_its_script():
-    still = figure1_interactive(script=False)
-    outline = Outline()
-    outline.feed(still)
-    assert outline.open == []
+def test_the_figure_stands_still_without_its_script(figure1):
+    still = figure1.figure1_interactive(script=False)
     assert "<script" not in still
-    assert figure1_interactive().startswith(still)
-    assert figure1_interactive().count(figure1_script()) == 1
-    assert all(still.count(f">{head}<") >= 3 for head in HEADS)
+    assert figure1.figure1_interactive().startswith(still)
+    assert figure1.figure1_interactive().count(figure1.figure1_script()) == 1
+    assert all(still.count(f">{head}<") >= 3 for head in figure1.HEADS)
     numbers = dict(re.findall(r'data-number="([\w-]+)">([^<]+)<', still))
     sent = [float(numbers[f"spigot-{k}"].replace("−", "-")) for k in range(3)]
     assert sent == pytest.approx([-0.52, 0.52, 0.0], abs=0.011)

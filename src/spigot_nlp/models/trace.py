@@ -1,7 +1,8 @@
 """What an estimator does to the structure inside a system: the step, the projection, and what goes on to the scores."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,10 +14,11 @@ from spigot_nlp.data.tagging.agreement import with_tags
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.wire import Passed, Wire
 from spigot_nlp.stages.stage import AbstractStage
+from spigot_nlp.wires.estimators import build_estimator, estimator_settings
 
 
 @dataclass(frozen=True)
-class PartAccount:
+class PartTrace:
     r"""What an estimator did to one part of a structure.
 
     Attributes:
@@ -30,7 +32,7 @@ class PartAccount:
         gradient: What went on to its score.
 
     Example:
-        >>> PartAccount(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25).gradient
+        >>> PartTrace(Arc(2, 1, ""), z=1.0, grad=0.5, stepped=0.5, projected=0.75, gradient=0.25).gradient
         0.25
     """
 
@@ -43,7 +45,7 @@ class PartAccount:
 
 
 @dataclass(frozen=True)
-class Pushes:
+class SignStatistics:
     """How much of what went on to the scores pushes whom, and where: sums of absolute gradients.
 
     A negative gradient pushes up: a step against it raises the score.
@@ -57,7 +59,7 @@ class Pushes:
         present: How many are.
 
     Example:
-        >>> pushed = Pushes.of(z=torch.tensor([1.0, 0.0, 0.0]), gradient=torch.tensor([0.5, -0.75, 0.25]))
+        >>> pushed = SignStatistics.of(z=torch.tensor([1.0, 0.0, 0.0]), gradient=torch.tensor([0.5, -0.75, 0.25]))
         >>> pushed.absent_up, pushed.shares()["absent_up"], pushed.present
         (0.75, 0.5, 1)
     """
@@ -70,7 +72,7 @@ class Pushes:
     present: int = 0
 
     @classmethod
-    def of(cls, z: Tensor, gradient: Tensor, mask: Tensor | None = None) -> "Pushes":
+    def of(cls, z: Tensor, gradient: Tensor, mask: Tensor | None = None) -> "SignStatistics":
         """Those of one structure, or of several together.
 
         Args:
@@ -84,8 +86,8 @@ class Pushes:
         sums = [float(side[there == chosen].sum()) for chosen in (False, True) for side in (up, down)]
         return cls(*sums, absent=int((exists & ~there).sum()), present=int((exists & there).sum()))
 
-    def __add__(self, other: "Pushes") -> "Pushes":
-        return Pushes(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: "SignStatistics") -> "SignStatistics":
+        return SignStatistics(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def total(self) -> float:
@@ -99,7 +101,26 @@ class Pushes:
 
 
 @dataclass(frozen=True)
-class Account:
+class Trace:
+    """What an estimator does on a wire, over some sentences.
+
+    Attributes:
+        wire: The wire, such as `"syntax -> semantics"`.
+        estimator: The estimator, as it was asked for.
+        sentences: How many sentences were looked at.
+        loss: The mean loss, weighted as in training.
+        signs: How much of the gradient that reaches scores pushes which parts, and which way.
+    """
+
+    wire: str
+    estimator: str
+    sentences: int
+    loss: float
+    signs: "SignStatistics"
+
+
+@dataclass(frozen=True)
+class SentenceTrace:
     """What an estimator did to the intermediate structure of an annotated sentence.
 
     Attributes:
@@ -108,28 +129,28 @@ class Account:
         estimator: The estimator and its settings.
         parts: The parts that are in the structure or that a gradient or the projection touched, those with the largest
             gradient first.
-        pushes: How much of the gradient of all parts pushes whom, and where.
+        signs: How much of the gradient of all parts pushes whom, and where.
 
     Example:
-        >>> Account(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0)", ()).loss
+        >>> SentenceTrace(Sentence(("Rain",), label=1), 0.5, "StraightThrough(eta=1.0)", ()).loss
         0.5
     """
 
     sentence: Sentence
     loss: float
     estimator: str
-    parts: tuple[PartAccount, ...]
-    pushes: Pushes = Pushes()
+    parts: tuple[PartTrace, ...]
+    signs: SignStatistics = SignStatistics()
 
 
-def account(
+def trace_sentence(
     parser: Parser,
     sentence: Sentence,
     estimator: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
     *,
     task: str = "",
     top: int = 40,
-) -> dict[str, Account]:
+) -> dict[str, SentenceTrace]:
     """What estimators do to the structures that pass the wires of a system, on a training sentence.
 
     The loss and its gradient are those of a training step, but that no words and units are dropped, and that pruning
@@ -155,7 +176,7 @@ def account(
         >>> from spigot_nlp.data.sentence import Graph
         >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
-        >>> told = account(fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}), rain)
+        >>> told = trace_sentence(fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]}), rain)
         >>> list(told), told["syntax -> semantics"].estimator
         (['syntax -> semantics'], 'Spigot(eta=1.0, polytope=None)')
         >>> all(abs(part.z - part.projected - part.gradient) < 1e-5 for part in told["syntax -> semantics"].parts)
@@ -185,33 +206,37 @@ def account(
         source = model.stages[wire.source]
         used = wire.watched_with(estimator)
         explained = model.estimator_on(wire, used).explain(source.structure, scores.detach(), grad, mask)
-        pushed = Pushes.of(explained.z, explained.gradient, mask)
-        told[wire.name] = Account(
+        pushed = SignStatistics.of(explained.z, explained.gradient, mask)
+        told[wire.name] = SentenceTrace(
             sentence, float(loss.detach()), repr(used), _listed(_columns(explained), source, top), pushed
         )
     return told
 
 
-def pushes(
+def trace(
     parser: Parser,
     sentences: Iterable[Sentence],
-    estimator: AbstractEstimator | Mapping[str, AbstractEstimator] | None = None,
+    estimators: Sequence[str | Mapping[str, Any] | AbstractEstimator] = (),
     *,
     task: str = "",
-) -> dict[str, Pushes]:
-    """Whom an estimator pushes, and where, over some training sentences.
+) -> list[Trace]:
+    """What estimators do to your own model: which parts of its structures they push, which way, and how much.
 
-    On structures whose parts may be absent, such as graphs, an estimator may push all that is absent up, whatever the
-    sentence says; this tells.
+    All estimators see the same losses, at the same parameters, and nothing is dropped. On parts that are not in a
+    structure an estimator may push both ways, so that what is not meant cancels out, or up only; then it fills graphs
+    with arcs, whatever the sentence says.
 
     Args:
-        parser: The system.
-        sentences: Sentences with what the stage learns from.
-        estimator: As for `account`.
-        task: As for `account`.
+        parser: A system in which a gradient passes a wire, such as `spigot_nlp.models.checkpoint.load("runs/mine")`.
+        sentences: Sentences with what the stage learns from; those that it could not learn from are left out.
+        estimators: Estimators to try: names, tables as a wire has them, or estimators. By default the system's own.
+        task: The stage whose loss comes back; the last one if omitted.
 
     Returns:
-        The sums over the sentences, for each wire by its name.
+        A record for each estimator and each wire that gradients come back by.
+
+    Raises:
+        ValueError: The system has no such wire, or no sentence has what the stage learns from.
 
     Example:
         >>> from spigot_nlp.config import make_config
@@ -219,14 +244,36 @@ def pushes(
         >>> from spigot_nlp.models.build import fresh
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
-        >>> told = pushes(parser, [rain, rain])["syntax -> semantics"]
-        >>> told.present, told.absent_down                     # SPIGOT never pushes down what is absent
-        (4, 0.0)
+        >>> for found in trace(parser, [rain, rain], ["spigot", {"name": "ste", "eta": 0.5}]):
+        ...     print(found.wire, found.estimator, found.signs.present, found.signs.absent_down > 0)
+        syntax -> semantics spigot 4 False
+        syntax -> semantics ste 0.5 4 True
     """
-    found: dict[str, Pushes] = {}
-    for sentence in sentences:
-        for name, told in account(parser, sentence, estimator, task=task, top=1).items():
-            found[name] = found.get(name, Pushes()) + told.pushes
+    model, stage = parser.model, parser.model.stages[task or parser.config.end]
+    known = {stage.name: stage.annotation}
+    given = [s for s in sentences if stage.usable(s) and stage.name in parser.encoded(s, known).gold]
+    if not given:
+        raise ValueError(f"no sentence has a {stage.annotation.noun} that {stage.name} could learn from; give some.")
+    wires = [wire for wire in model.all_wires() if model.stages[wire.source].learns]
+    found: list[Trace] = []
+    for asked in estimators or [None]:
+        used: AbstractEstimator | dict[str, AbstractEstimator] | None
+        if asked is None or isinstance(asked, AbstractEstimator):
+            used, name = asked, "its own" if asked is None else repr(asked)
+        else:
+            settings = estimator_settings(asked if isinstance(asked, str) else dict(asked))
+            options = [] if isinstance(asked, str) else [str(value) for key, value in asked.items() if key != "name"]
+            name = " ".join([settings.name, *options])
+            used = {
+                w.name: build_estimator(settings, model.stages[w.source].structure, parser.config.seed) for w in wires
+            }
+        sums: dict[str, Trace] = {}
+        for sentence in given:
+            for wire, told in trace_sentence(parser, sentence, used, task=task, top=1).items():
+                before = sums.get(wire, Trace(wire, name, 0, 0.0, SignStatistics()))
+                signs, loss = before.signs + told.signs, before.loss + told.loss / len(given)
+                sums[wire] = Trace(wire, name, before.sentences + 1, loss, signs)
+        found += sums.values()
     return found
 
 
@@ -245,12 +292,12 @@ def _weight(parser: Parser, task: str) -> float:
     return weight if task == config.end else 1 - weight
 
 
-def _listed(values: Tensor, source: AbstractStage, top: int) -> tuple[PartAccount, ...]:
+def _listed(values: Tensor, source: AbstractStage, top: int) -> tuple[PartTrace, ...]:
     """The parts where z, grad or projected is not zero, largest gradient first, ties in order of position."""
     touched = (values[..., [0, 1, 3]] != 0).any(-1).nonzero()
     rows = values[touched.unbind(-1)]
     order = rows[:, -1].abs().argsort(descending=True, stable=True)[:top]
     return tuple(
-        PartAccount(source.part(place), *row)
+        PartTrace(source.part(place), *row)
         for place, row in zip(touched[order].tolist(), rows[order].tolist(), strict=True)
     )
