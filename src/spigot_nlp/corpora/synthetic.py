@@ -63,7 +63,7 @@ def splits(*, train: int = 0, dev: int = 0, test: int = 0, ood: int = 0) -> Spli
 def _first(size: int, domain: str) -> list[Sentence]:
     found = list(islice(read(_FOLDER / f"synthetic-{domain}.jsonl.gz"), size))
     if len(found) < size:
-        where = "out of domain" if domain == "out" else "in all other parts"
+        where = "out of domain" if domain == "out" else "in domain"
         raise ValueError(
             f"the built-in corpus has {len(found):,} sentences {where}, and {size:,} are asked for; take fewer, or "
             f"write more with research.synthetic, from a clone of spigot, and name the files in the configuration."

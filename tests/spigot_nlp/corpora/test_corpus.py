@@ -165,6 +165,14 @@ def test_the_synthetic_corpus_has_its_sizes_and_no_overlap() -> None:
     assert all(s.heads is None and s.relations is None for s in corpus["graphs"].train)
 
 
+def test_the_synthetic_corpus_ends_somewhere() -> None:
+    data = Data(source="synthetic", synthetic=Synthetic(train=4000), tags="columns")
+    with pytest.raises(
+        ValueError, match="has 7,000 sentences in domain, and 8,800 are asked for; take fewer, or write"
+    ):
+        load_corpus(data)
+
+
 def test_the_synthetic_corpus_has_its_trees_as_a_second_graph() -> None:
     corpus = load_corpus(Data(source="synthetic", synthetic=Synthetic(train=5, dev=2, test=2), tags="columns"))
     for sentence in (*corpus["trees"].train, *corpus["graphs"].dev, *corpus["labels"].tests["ood"]):
