@@ -37,16 +37,32 @@ class Recursion:
         event_ndim: How many axes parts have.
         member: What errors call a member.
         parts: What they call parts.
+        existing: From a mask the parts that can take part, as kernels see it by themselves.
+        explain: From these parts the error of the first instance without a member, where more can be said of it.
+        list_best: What calls the kernel for the k best, where that one gives something else than members.
     """
 
     argmax: CustomOpDef
     sample: CustomOpDef
     k_best: CustomOpDef
 
-    def __init__(self, name: str, program: Program, event_ndim: int, *, member: str, parts: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        event_ndim: int,
+        *,
+        member: str,
+        parts: str,
+        existing: Callable[[Tensor], Tensor] = lambda mask: mask,
+        explain: Callable[[Tensor], NoStructureError] | None = None,
+        list_best: Callable[..., Fault | None] | None = None,
+    ) -> None:
         self._name, self._program, self._axes = name, program, event_ndim
-        self._member, self._parts = member, parts
-        self._register_best()
+        self._member, self._parts, self._existing = member, parts, existing
+        self._explain, self._list_best = explain, list_best
+        self._register_argmax()
+        self._register_k_best()
         self._register_sums()
         self._register_sample()
 
@@ -54,20 +70,28 @@ class Recursion:
         r"""$\log Z$ of each instance."""
         if native.available:
             return self._sums(scores, mask, torch.is_grad_enabled() and scores.requires_grad)[0]
-        return self._plain_log_partition(self._checked(scores, mask), mask)
+        exists = self._existing(mask)
+        return self._plain_log_partition(self._checked(scores, exists), exists)
 
     def marginals(self, scores: Tensor, mask: Tensor) -> Tensor:
         r"""$\nabla \log Z$ of each instance, within $[0, 1]$."""
         if native.available:
             return self._sums(scores, mask, True)[1]
-        safe = self._checked(scores, mask)
+        exists = self._existing(mask)
+        safe = self._checked(scores, exists)
         if scores.numel() == 0:
             return safe
-        mu = torch.func.grad(lambda s: self._plain_log_partition(s, mask).sum())(safe).clamp(0, 1)
-        some = self._plain_log_partition(safe.detach(), mask) > -torch.inf  # without weight nothing is expected
+        mu = torch.func.grad(lambda s: self._plain_log_partition(s, exists).sum())(safe).clamp(0, 1)
+        some = self._plain_log_partition(safe.detach(), exists) > -torch.inf  # without weight nothing is expected
         return torch.where(some[(..., *[None] * self._axes)], mu, 0)
 
-    def _register_best(self) -> None:
+    def raise_fault(self, fault: Fault | None, scores: Tensor, mask: Tensor) -> None:
+        """Raise the error that a kernel reported, if any."""
+        if fault is not None and fault[0] in (native.kernels.FAULT_IMPOSSIBLE, native.kernels.FAULT_HEADLESS):
+            raise self._impossible(fault[1], self._existing(mask))
+        raise_fault(fault, scores, self._axes, "scores")
+
+    def _register_argmax(self) -> None:
         axes = self._axes
 
         @operator(f"spigot::{self._name}_argmax")
@@ -75,31 +99,43 @@ class Recursion:
         def argmax(scores: Tensor, mask: Tensor) -> Tensor:
             if scores.numel() == 0:
                 return torch.zeros_like(scores)
-            flat, exists = flatten(scores, axes), flatten(mask, axes)
+            flat = flatten(scores, axes)
             if native.serves(scores):
                 z = torch.empty_like(flat)
-                self._call("argmax", scores, flat, exists, z)
+                self._call("argmax", scores, mask, flat, flatten(mask, axes), z)
                 return z.reshape(scores.shape)
-            refuse_nan(flat, exists, axes)
-            z, value = best_member(self._over(exists), self._finite(flat, exists))
-            self._refuse_impossible(value, scores)
+            exists = self._existing(mask)
+            refuse_nan(scores, exists, axes)
+            parts = flatten(exists, axes)
+            z, value = best_member(self._over(parts), self._finite(flat, parts))
+            self._refuse_impossible(value, exists)
             return z.to(scores.dtype).reshape(scores.shape)
+
+        argmax.register_fake(lambda scores, mask: torch.empty_like(scores, memory_format=torch.contiguous_format))
+        batched(argmax)
+        self.argmax = argmax
+
+    def _register_k_best(self) -> None:
+        axes = self._axes
 
         @operator(f"spigot::{self._name}_k_best")
         @through_host
         def k_best(scores: Tensor, mask: Tensor, k: int) -> tuple[Tensor, Tensor]:
             batch, parts = self._divided(scores)
-            flat, exists = flatten(scores, axes), flatten(mask, axes)
-            z = flat.new_zeros(len(flat), k, *parts)
+            flat = flatten(scores, axes)
+            z = flat.new_empty(len(flat), k, *parts)
             count = torch.ones(len(flat), dtype=torch.int64, device=scores.device)
-            if flat.numel() == 0 or k == 0:
+            if z.numel() == 0:
                 pass
             elif native.serves(scores):
-                self._call("k_best", scores, flat, exists, z, count)
+                list_best = self._list_best or self._kernel("k_best")
+                self.raise_fault(list_best(flat, flatten(mask, axes), z, count, kernel_threads()), scores, mask)
             else:
-                refuse_nan(flat, exists, axes)
-                found, values = k_best_members(self._over(exists), self._finite(flat, exists), k)
-                self._refuse_impossible(values[:, 0], scores)
+                exists = self._existing(mask)
+                refuse_nan(scores, exists, axes)
+                inside = flatten(exists, axes)
+                found, values = k_best_members(self._over(inside), self._finite(flat, inside), k)
+                self._refuse_impossible(values[:, 0], exists)
                 z, count = found.to(scores.dtype), values.isfinite().sum(1)
             there = torch.arange(k, device=scores.device) < count.unsqueeze(-1)
             return z.reshape(*batch, k, *parts), there.reshape(*batch, k)
@@ -109,40 +145,38 @@ class Recursion:
             batch, parts = self._divided(scores)
             return scores.new_empty(*batch, k, *parts), scores.new_empty(*batch, k, dtype=torch.bool)
 
-        argmax.register_fake(lambda scores, mask: torch.empty_like(scores, memory_format=torch.contiguous_format))
-        batched(argmax)
         batched(k_best)
-        self.argmax, self.k_best = argmax, k_best
+        self.k_best = k_best
 
     def _register_sums(self) -> None:
         axes = self._axes
 
         @operator(f"spigot::{self._name}_checked")
-        def checked(scores: Tensor, mask: Tensor) -> Tensor:
+        def checked(scores: Tensor, exists: Tensor) -> Tensor:
             """The scores with zeros outside, after a look at whether a member exists and none inside is NaN or +inf."""
-            refuse_nan(scores, mask, axes)
-            refuse_infinite(scores.isposinf() & mask, axes, "scores")
+            refuse_nan(scores, exists, axes)
+            refuse_infinite(scores.isposinf() & exists, axes, "scores")
             if scores.numel():
-                self._refuse_impossible(self._plain_log_partition(torch.zeros_like(scores), mask).flatten(), scores)
-            return summable(scores, mask, axes).masked_fill(~mask, 0)
+                self._refuse_impossible(self._plain_log_partition(torch.zeros_like(scores), exists), exists)
+            return summable(scores, exists, axes).masked_fill(~exists, 0)
 
         @operator(f"spigot::{self._name}_sums")
         @through_host
         def sums(scores: Tensor, mask: Tensor, marginals: bool) -> tuple[Tensor, Tensor]:
-            flat = flatten(summable(scores, mask, axes), axes)
+            flat = flatten(summable(scores, self._existing(mask), axes), axes)
             log_partition = flat.new_zeros(len(flat))
-            mu = torch.zeros_like(flat) if marginals else flat.new_empty(0)
+            mu = torch.empty_like(flat) if marginals else flat.new_empty(0)
             if flat.numel():
-                self._call("sums", scores, flat, flatten(mask, axes), log_partition, mu if marginals else None)
+                self._call("sums", scores, mask, flat, flatten(mask, axes), log_partition, mu if marginals else None)
             return log_partition.reshape(self._divided(scores)[0]), mu.reshape(scores.shape) if marginals else mu
 
         @operator(f"spigot::{self._name}_hessian")
         @through_host
         def hessian(scores: Tensor, mask: Tensor, direction: Tensor) -> Tensor:
-            flat = flatten(summable(scores, mask, axes), axes)
-            result = torch.zeros_like(flat)
+            flat = flatten(summable(scores, self._existing(mask), axes), axes)
+            result = torch.empty_like(flat)
             if flat.numel():
-                self._call("hessian", scores, flat, flatten(mask, axes), flatten(direction, axes), result)
+                self._call("hessian", scores, mask, flat, flatten(mask, axes), flatten(direction, axes), result)
             return result.reshape(scores.shape)
 
         register_checked(checked)
@@ -156,20 +190,22 @@ class Recursion:
         @through_host
         def sample(scores: Tensor, mask: Tensor, seeds: Tensor) -> Tensor:
             samples, (batch, parts) = seeds.shape[-1], self._divided(scores)
-            flat, exists = flatten(summable(scores, mask, axes), axes), flatten(mask, axes)
-            z = flat.new_zeros(len(flat), samples, *parts)
-            if flat.numel() == 0 or samples == 0:
+            exists = self._existing(mask)
+            flat = flatten(summable(scores, exists, axes), axes)
+            z = flat.new_empty(len(flat), samples, *parts)
+            if z.numel() == 0:
                 pass
             elif native.serves(scores):
-                fault = self._kernel("sample")(flat, exists, flatten(seeds, 1), z, kernel_threads())
+                fault = self._kernel("sample")(flat, flatten(mask, axes), flatten(seeds, 1), z, kernel_threads())
                 if fault is not None and fault[0] == native.kernels.FAULT_INFINITE:
-                    refuse_infinite(scores.isposinf() & mask, axes, "scores")
+                    refuse_infinite(scores.isposinf() & exists, axes, "scores")
                     raise no_mass_error(fault[1], tuple(batch), self._member)
-                self._raise(fault, scores)
+                self.raise_fault(fault, scores, mask)
             else:
-                safe = self._checked(scores, mask).reshape(flat.shape).double()
-                refuse_hopeless(self._plain_log_partition(safe, exists).isneginf().reshape(batch), self._member)
-                z = draw_members(self._over(exists), safe, flatten(seeds, 1)).to(scores.dtype)
+                safe = self._checked(scores, exists)
+                refuse_hopeless(self._plain_log_partition(safe, exists).isneginf(), self._member)
+                program = self._over(flatten(exists, axes))
+                z = draw_members(program, flatten(safe, axes).double(), flatten(seeds, 1)).to(scores.dtype)
             return z.reshape(*batch, samples, *parts)
 
         @sample.register_fake
@@ -208,17 +244,13 @@ class Recursion:
     def _kernel(self, verb: str) -> Any:
         return getattr(native.kernels, f"{self._name}_{verb}")
 
-    def _call(self, verb: str, scores: Tensor, *tensors: Tensor | None) -> None:
-        self._raise(self._kernel(verb)(*tensors, kernel_threads()), scores)
+    def _call(self, verb: str, scores: Tensor, mask: Tensor, *tensors: Tensor | None) -> None:
+        self.raise_fault(self._kernel(verb)(*tensors, kernel_threads()), scores, mask)
 
-    def _raise(self, fault: Fault | None, scores: Tensor) -> None:
-        if fault is not None and fault[0] == native.kernels.FAULT_IMPOSSIBLE:
-            raise self._impossible(fault[1], scores)
-        raise_fault(fault, scores, self._axes, "scores")
-
-    def _refuse_impossible(self, values: Tensor, scores: Tensor) -> None:
+    def _refuse_impossible(self, values: Tensor, exists: Tensor) -> None:
         if values.isneginf().any():
-            raise self._impossible(int(values.isneginf().nonzero()[0]), scores)
+            raise self._impossible(int(values.isneginf().flatten().nonzero()[0]), exists)
 
-    def _impossible(self, instance: int, scores: Tensor) -> NoStructureError:
-        return impossible_error(instance, tuple(self._divided(scores)[0]), self._member, self._parts)
+    def _impossible(self, instance: int, exists: Tensor) -> NoStructureError:
+        batch = tuple(self._divided(exists)[0])
+        return self._explain(exists) if self._explain else impossible_error(instance, batch, self._member, self._parts)

@@ -8,17 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spigot._algorithms.kernel_calls import flatten
-from spigot._algorithms.viterbi import (
-    chain_argmax,
-    chain_k_best,
-    chain_lengths,
-    chain_log_partition,
-    chain_marginals,
-    chain_parts,
-    chain_sample,
-    part_places,
-    project_chain_hull,
-)
+from spigot._algorithms.viterbi import CHAINS, chain_lengths, chain_parts, part_places, project_chain_hull
 from spigot._runtime import native
 from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
@@ -83,26 +73,26 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
             raise ValueError(f"states is {self.states!r}; a chain needs a whole number of states, at least one.")
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return chain_argmax(scores.detach(), self._check(scores, mask))
+        return CHAINS.argmax(scores.detach(), self._check(scores, mask))
 
     def k_best(self, scores: Parts, k: int, mask: Mask | None = None) -> tuple[Members, MemberValues]:
         mask = self._check(scores, mask)
-        check_rank(k)
-        z, states, found = (part.movedim(scores.ndim - 3, 0) for part in chain_k_best(scores.detach(), mask, k))
-        places = part_places(states, self.states)
+        z, found = (part.movedim(scores.ndim - 3, 0) for part in CHAINS.k_best(scores.detach(), mask, check_rank(k)))
+        exists, states = z[..., 0, :].max(-1)
+        places = part_places(torch.where(exists > 0, states, -1), self.states)  # few of many parts
         each = scores.flatten(-3).expand(k, *scores.shape[:-3], -1).gather(-1, places.clamp(min=0))
         values = torch.where(places < 0, 0, each).sum(-1)
         return z, values.masked_fill(~found, -torch.inf)
 
     def log_partition(self, scores: Parts, mask: Mask | None = None) -> Values:
-        return chain_log_partition(scores, self._check(scores, mask))
+        return CHAINS.log_partition(scores, self._check(scores, mask))
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
-        return chain_marginals(scores, self._check(scores, mask))
+        return CHAINS.marginals(scores, self._check(scores, mask))
 
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = self._check(scores, mask)
-        return chain_sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
+        return CHAINS.sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = chain_parts(self._check(z, mask, "z"))
