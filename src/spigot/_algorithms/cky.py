@@ -1,8 +1,6 @@
 """Binary trees over labelled spans: the best one, sums over all, draws and the k best.
 
-Natively CKY runs in C++; elsewhere in plain torch, for a batch of sentences at once, width by width. A chart is a list:
-entry w holds the spans of w + 1 words, `(..., n - w)`, by their first word. The halves of a span are then slices of two
-narrower entries, moved against each other.
+Natively CKY runs in C++; elsewhere in plain torch, for a batch of sentences at once, width by width.
 """
 
 import torch
@@ -10,7 +8,7 @@ from torch import Tensor
 
 from spigot._algorithms.recursions import Recursion
 from spigot._algorithms.sampling import STRIDE
-from spigot._algorithms.semirings import AbstractSemiring
+from spigot._algorithms.semirings import AbstractSemiring, SpanChart
 
 
 def span_parts(mask: Tensor) -> Tensor:
@@ -28,18 +26,14 @@ def binary_trees(scores: Tensor, exists: Tensor, semiring: AbstractSemiring) -> 
     word = torch.arange(n, device=scores.device)
     place = 2 * (STRIDE * word.unsqueeze(-1) + word)
     spans = semiring.plus(semiring.lift(scores.masked_fill(~exists, -torch.inf)), place + 1)  # a label for each
-    chart: list[Tensor] = [spans.diagonal(0, -2, -1)]
+    chart = SpanChart(spans.diagonal(0, -2, -1))
     for width in range(1, n):
-        count = n - width
-        halves = [
-            semiring.times(chart[at][..., :count], chart[width - 1 - at][..., at + 1 : at + 1 + count])
-            for at in range(width)
-        ]
-        split = semiring.plus(torch.stack(halves, -1), place.diagonal(width))
-        chart.append(semiring.times(split, spans.diagonal(width, -2, -1)))
+        halves = semiring.times(chart.begin[..., :-1, :], chart.end[..., 1:, :].flip(-1))
+        split = semiring.plus(halves, place.diagonal(width))
+        chart.grow(semiring.times(split, spans.diagonal(width, -2, -1)))
     existing = exists.any(-1).diagonal(dim1=-2, dim2=-1)
     last = torch.where(existing, word, -1).amax(-1)
-    value = torch.where(word == last.unsqueeze(-1), torch.stack([entry[..., 0] for entry in chart], -1), 0).sum(-1)
+    value = torch.where(word == last.unsqueeze(-1), chart.table()[..., 0, :], 0).sum(-1)
     return torch.where(last < 0, semiring.lift(torch.zeros_like(scores[..., 0, 0, 0])), value)
 
 

@@ -28,10 +28,10 @@ from spigot._algorithms.arc_mask import (
     reorder,
     tree_arcs,
 )
-from spigot._algorithms.eisner import eisner_reference, inside_reference, projective_draws
+from spigot._algorithms.eisner import best_projective, projective_draws, projective_log_partition
 from spigot._algorithms.k_best import k_best_choices
 from spigot._algorithms.kernel_calls import Fault, flatten
-from spigot._algorithms.spanning_trees import arborescences_reference, matrix_tree_reference, nonprojective_draws
+from spigot._algorithms.spanning_trees import best_spanning_trees, matrix_tree_log_partition, nonprojective_draws
 from spigot._runtime import native
 from spigot._runtime.checks import impossible_error
 from spigot._runtime.operators import batched, operator, through_host
@@ -65,7 +65,7 @@ def tree_argmax(scores: Tensor, mask: Tensor, projective: bool, single_root: boo
     exists = flatten(arcs, 2)
     order, lengths = compact_words(exists)
     arcs = reorder(exists, order)
-    decode = eisner_reference if projective else arborescences_reference
+    decode = best_projective if projective else best_spanning_trees
     heads, value = decode(finite_scores(reorder(flat, order), arcs), arcs, lengths, single_root)
     if value.isneginf().any():
         raise impossible_error(int(value.isneginf().nonzero()[0]), tuple(scores.shape[:-2]), kind.words)
@@ -177,7 +177,7 @@ def tree_marginals(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
 def _plain_log_partition(scores: Tensor, arcs: Tensor, kind: TreeKind) -> Tensor:
     exists = flatten(arcs, 2)
     order, lengths = compact_words(exists)
-    function = inside_reference if kind.projective else matrix_tree_reference
+    function = projective_log_partition if kind.projective else matrix_tree_log_partition
     safe = reorder(flatten(scores, 2).double(), order)
     values = function(safe, reorder(exists, order), lengths, kind.single_root)
     return values.to(scores.dtype).reshape(scores.shape[:-2])
@@ -261,7 +261,7 @@ def sample_trees(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, 
     exists = flatten(arcs, 2)
     order, lengths = compact_words(exists)
     logs, exists = reorder(safe, order), reorder(exists, order)
-    total = inside_reference if projective else matrix_tree_reference
+    total = projective_log_partition if projective else matrix_tree_log_partition
     massless = total(logs, exists, lengths, single_root).isneginf()
     logs = torch.where(massless[:, None, None] & logs.isneginf(), _least(logs), logs)
     draw = projective_draws if projective else nonprojective_draws

@@ -52,16 +52,16 @@ def last_cell(exists: Tensor) -> tuple[Tensor, Tensor]:
 
 def paths(scores: Tensor, exists: Tensor, semiring: AbstractSemiring) -> Tensor:
     """All paths from the first to the last cell; where there are no cells, the empty path."""
-    rows = skew(scores.masked_fill(~exists, -torch.inf), -torch.inf)
-    row = torch.arange(rows.shape[-1], device=rows.device)
-    chart = [semiring.lift(rows[..., 0, :])]
+    first, *later = skew(scores.masked_fill(~exists, -torch.inf), -torch.inf).unbind(-2)
+    row = torch.arange(first.shape[-1], device=first.device)
+    chart = [semiring.lift(first)]
     nothing = torch.full_like(chart[0], -torch.inf)
-    for d in range(1, rows.shape[-2]):
+    for d, cells in enumerate(later, 1):
         before = chart[-2] if d > 1 else nothing
         ways = torch.stack((_below(before), _below(chart[-1]), chart[-1]), -1)
-        chart.append(rows[..., d, :] + semiring.plus(ways, row * STRIDE + d - row))
+        chart.append(cells + semiring.plus(ways, row * STRIDE + d - row))
     last_row, last_column = last_cell(exists)
-    place = torch.arange(rows.shape[-2], device=rows.device)
+    place = torch.arange(len(chart), device=row.device)
     end = (row == last_row.unsqueeze(-1)).unsqueeze(-2) & (place == (last_row + last_column).unsqueeze(-1)).unsqueeze(
         -1
     )

@@ -19,6 +19,7 @@ References:
 
 import abc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias, final
 
 import torch
@@ -113,7 +114,8 @@ class _Drawn(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         (chosen,) = ctx.saved_tensors
-        return torch.nn.functional.one_hot(chosen, ctx.options) * grads[0].unsqueeze(-1), None
+        nothing = grads[0].new_zeros(*chosen.shape, ctx.options)
+        return nothing.scatter(-1, chosen.unsqueeze(-1), grads[0].unsqueeze(-1)), None
 
 
 @final
@@ -137,30 +139,68 @@ class KBest(AbstractSemiring):
         return best_first(values, self._k)[0].movedim(-1, 0)
 
 
+@final
+class SpanChart:
+    """Values of spans of one kind, width after width; spans of one position have width 0.
+
+    Attributes:
+        begin: `(..., n - w, w + 1)`: of spans up to the present width w, by first position and width.
+        end: The same by last position. The halves of wider spans are rows of the one, and of the other backwards.
+    """
+
+    def __init__(self, single: Tensor) -> None:
+        self.widths = [single]
+        self.begin = self.end = single.unsqueeze(-1)
+
+    def grow(self, values: Tensor) -> None:
+        """Add the spans of the next width, by first position."""
+        self.widths.append(values)
+        self.begin, self.end = (
+            torch.cat((known, values.unsqueeze(-1)), -1) for known in (self.begin[..., :-1, :], self.end[..., 1:, :])
+        )
+
+    def table(self) -> Tensor:
+        """All of them, `(..., n, n)` by first position and width; zero where there is no span."""
+        return torch.stack([torch.nn.functional.pad(values, (0, w)) for w, values in enumerate(self.widths)], -1)
+
+
 Program: TypeAlias = Callable[[Tensor, AbstractSemiring], Tensor]
 """From scores `(*copies, batch, *parts)` to the value of each instance."""
 
 
 def best_member(program: Program, scores: Tensor) -> tuple[Tensor, Tensor]:
     """The best members, and their scores: `-inf` where there is none."""
-    value, back = _run(program, scores, Maximum())
-    return back(torch.ones_like(value)), value
+    value, (z,) = _differentiate(program, scores, Maximum(), lambda value: torch.ones_like(value).unsqueeze(0))
+    return z, value
 
 
 def draw_members(program: Program, scores: Tensor, seeds: Tensor, choose: Choose = by_share) -> Tensor:
     """Members `(batch, samples, *parts)` for seeds `(batch, samples)`."""
-    value, back = _run(program, scores.expand(seeds.shape[1], *scores.shape), Draw(seeds.mT, choose))
-    return back(torch.ones_like(value)).movedim(0, 1)
+    copies, semiring = scores.expand(seeds.shape[1], *scores.shape), Draw(seeds.mT, choose)
+    _, (z,) = _differentiate(program, copies, semiring, lambda value: torch.ones_like(value).unsqueeze(0))
+    return z.movedim(0, 1)
 
 
 def k_best_members(program: Program, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k best members `(batch, k, *parts)` and their scores `(batch, k)`, `-inf` where there are fewer."""
-    values, back = _run(program, scores, KBest(k))
-    ranks = torch.eye(k, dtype=values.dtype, device=values.device).unsqueeze(-1) * values.isfinite()
-    return torch.stack([back(rank) for rank in ranks], 1), values.mT
+    ranks = torch.eye(k, dtype=scores.dtype, device=scores.device).unsqueeze(-1)
+    values, z = _differentiate(program, scores, KBest(k), lambda values: ranks * values.isfinite())
+    return torch.stack(z, 1), values.mT
 
 
-def _run(program: Program, scores: Tensor, semiring: AbstractSemiring) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """The total, and from what it counts its derivative. Inside operators, only `torch.func` differentiates."""
-    value, back, *_ = torch.func.vjp(lambda given: program(given, semiring), scores)
-    return value, lambda weight: back(weight)[0]
+def _differentiate(
+    program: Program, scores: Tensor, semiring: AbstractSemiring, weigh: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """The total, and its derivative for each of the weights, `(weights, *total)`, of what it counts.
+
+    The bodies of operators run below autograd, perhaps inside `vmap`: a thread of its own knows of neither.
+    """
+
+    def work() -> tuple[Tensor, list[Tensor]]:
+        leaf = scores.clone().requires_grad_()
+        total = program(leaf, semiring)
+        weights = weigh(total.detach())
+        return total.detach(), [torch.autograd.grad(total, leaf, each, retain_graph=True)[0] for each in weights]
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()

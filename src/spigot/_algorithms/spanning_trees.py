@@ -30,7 +30,7 @@ from spigot._algorithms.sampling import STRIDE, gumbel
 from spigot._runtime.reduce import masked_logsumexp
 
 
-def arborescences_reference(
+def best_spanning_trees(
     scores: Float[Tensor, "batch n n"],
     arcs: Bool[Tensor, "batch n n"],
     lengths: Int[Tensor, "batch"],
@@ -42,7 +42,7 @@ def arborescences_reference(
     safe, exists = scores.cpu().numpy(), arcs.cpu().numpy()
     for b, length in enumerate(lengths.tolist()):
         inside = slice(0, length + 1)
-        found = arborescence_reference(safe[b, inside, inside], exists[b, inside, inside], single_root)
+        found = _chu_liu_edmonds(safe[b, inside, inside], exists[b, inside, inside], single_root)
         if found is None:
             values[b] = -np.inf
         else:
@@ -51,7 +51,7 @@ def arborescences_reference(
     return torch.from_numpy(heads).to(scores.device), torch.from_numpy(values).to(scores.device)
 
 
-def arborescence_reference(
+def _chu_liu_edmonds(
     scores: NDArray[np.float64], arcs: NDArray[np.bool_], single_root: bool
 ) -> NDArray[np.int64] | None:
     """Heads of the best tree of one sentence, or None if there is none.
@@ -116,7 +116,7 @@ def _find_cycle(heads: NDArray[np.int64]) -> NDArray[np.int64] | None:
     return None
 
 
-def matrix_tree_reference(
+def matrix_tree_log_partition(
     scores: Float[Tensor, "batch n n"],
     arcs: Bool[Tensor, "batch n n"],
     lengths: Int[Tensor, "batch"],
@@ -126,13 +126,13 @@ def matrix_tree_reference(
     batch, n, _ = scores.shape
     if n == 1 or batch == 0:
         return scores.sum((-2, -1)) * 0
-    log, penalty, high = rare_roots(scores, arcs, lengths, single_root)
+    log, penalty, high = _rare_roots(scores, arcs, lengths, single_root)
     value = _eliminate(log) + penalty
     feasible = (value > -penalty / 2) | (penalty == 0)
     return torch.where(feasible, value + high, -torch.inf).masked_fill(lengths == 0, 0)
 
 
-def rare_roots(
+def _rare_roots(
     scores: Float[Tensor, "batch n n"],
     arcs: Bool[Tensor, "batch n n"],
     lengths: Int[Tensor, "batch"],
@@ -195,7 +195,7 @@ def nonprojective_draws(
     heads = torch.zeros(len(seed), n, dtype=torch.int64, device=logs.device)
     if n == 1 or len(seed) == 0:
         return heads
-    weights = rare_roots(logs, arcs, lengths, single_root)[0].repeat_interleave(samples, 0)
+    weights = _rare_roots(logs, arcs, lengths, single_root)[0].repeat_interleave(samples, 0)
     place = torch.arange(n, device=logs.device)
     for word in range(1, n):
         order = place.clone()

@@ -41,11 +41,12 @@ def chain_lengths(parts: Bool[Tensor, "*batch n r k"]) -> Int[Tensor, "*batch"]:
 
 def chains(scores: Tensor, exists: Tensor, semiring: AbstractSemiring) -> Tensor:
     """All chains up to the last position that has a state; where there is none, the empty chain."""
-    scores, lengths = scores.masked_fill(~exists, -torch.inf), chain_lengths(exists)
-    value = semiring.lift(scores[..., 0, 0, :])
-    for t in range(1, scores.shape[-3]):
-        ways = value.unsqueeze(-1) + scores[..., t, 1:, :]  # from state to state
-        into = scores[..., t, 0, :] + semiring.plus(ways.mT, torch.tensor(t - 1))
+    lengths = chain_lengths(exists)
+    first, *later = scores.masked_fill(~exists, -torch.inf).unbind(-3)
+    value = semiring.lift(first[..., 0, :])
+    for t, position in enumerate(later, 1):
+        ways = value.unsqueeze(-1) + position[..., 1:, :]  # from state to state
+        into = position[..., 0, :] + semiring.plus(ways.mT, torch.tensor(t - 1))
         value = torch.where((t < lengths).unsqueeze(-1), into, value)
     total = semiring.plus(value, lengths - 1)
     return torch.where(lengths == 0, semiring.lift(torch.zeros_like(scores[..., 0, 0, 0])), total)
