@@ -13,19 +13,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.timing import Row, threads
 from benchmarks.training import THREADS, experiment, now, sentences
-from spigot_nlp.cli.processes import SHARE, collecting_new
 from spigot_nlp.corpora.corpus import Corpus
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.encoders import Precision
-from spigot_nlp.forks import in_order
+from spigot_nlp.garbage import gc_frozen
 from spigot_nlp.models.parser import CHUNK, Parser
 from spigot_nlp.training import train
 
@@ -65,12 +65,8 @@ class Way(NamedTuple):
 
     def parse(self, parser: Parser, text: list[Sentence]) -> list[Sentence]:
         """The sentences, parsed."""
-        if self.processes == 1:
-            return list(parser.parse(text, tagged=self.tagged))
-        shares = [text[start : start + SHARE] for start in range(0, len(text), SHARE)]
-        with threads(1), collecting_new():
-            found = in_order(lambda share: list(parser.parse(share, tagged=self.tagged)), shares, self.processes)
-            return list(itertools.chain.from_iterable(found))
+        with threads(1) if self.processes > 1 else nullcontext(), gc_frozen():
+            return list(parser.pipe(text, tagged=self.tagged, processes=self.processes))
 
     def __str__(self) -> str:
         workers = f"{self.processes} processes, one thread each" if self.processes > 1 else f"threads: {THREADS}"
@@ -144,7 +140,7 @@ def peaks() -> list[float]:
                 Sentence(sentence.forms) for sentence in itertools.cycle(corpus["trees"].train)
             )
             write(itertools.islice(plain, count), given)
-            write(parser.parse(read(given)), out)
+            write(parser.pipe(read(given)), out)
             found.append(peak())
     return found
 

@@ -56,11 +56,11 @@ def quality() -> Iterator[Row]:
 def speed(run: Path | None = None) -> Iterator[Row]:
     """Finding sentences and tokens, beside parsing them with a joint model of the paper's size, or that of a run."""
     from benchmarks.parsing import briefly_trained
-    from spigot_nlp.models import checkpoint
+    from spigot_nlp.models import Parser
 
     data = corpus()
     with threads(THREADS):
-        parser = briefly_trained(data) if run is None else checkpoint.load(run)
+        parser = briefly_trained(data) if run is None else Parser.load(run)
         text = "\n".join(" ".join(sentence.forms) for sentence in itertools.islice(data["trees"].train, SENTENCES))
         found = list(sentences(text))
         words = sum(map(len, found))
@@ -71,7 +71,7 @@ def speed(run: Path | None = None) -> Iterator[Row]:
                 pass
 
         ours = best(from_scratch)
-        theirs = best(lambda: list(parser.parse(found)), least=2)
+        theirs = best(lambda: list(parser.pipe(found)), least=2)
     name = f"plain text of {words:,} tokens: {1e3 * words / ours:,.0f} tokens/s"
     ratio = theirs / ours
     yield Row(name, ours, f"parsing, {1e3 * words / theirs:,.0f} tokens/s", theirs, "at least 10x", ratio, ratio >= 10)

@@ -98,18 +98,21 @@ def main() -> None:
         for text, times in zip(texts, (1, 3), strict=True):
             text.write_text("\n\n".join([story(given.sentences)] * times), encoding="utf-8")
         piece = texts[0].stat().st_size / 2 / 1e6  # so that the shorter one has work for two
-        kinds = {"plain": [], "processes": ["--on", "processes"], **({"ray": ["--on", "ray"]} if given.ray else {})}
+        kinds = {"plain": [], "processes": ["--shard-megabytes"]}
+        kinds |= {"ray": ["--ray", "auto", "--shard-megabytes"]} if given.ray else {}
         best = {kind: [Cost()] * 3 for kind in kinds}
         shards = {kind: [0] * 3 for kind in kinds}
         for turn in range(given.turns):
             for kind, options in kinds.items():
                 for k, text in enumerate((*texts, texts[1])[: 3 if options else 2]):
                     out = folder / f"{kind}-{turn}-{k}"
-                    more = [*options, "--piece", str(piece / _FINER if k == 2 else piece)] if options else []
+                    more = [*options, str(piece / _FINER if k == 2 else piece)] if options else []
                     target, to = (out, given.to) if options else (out.with_suffix(".jsonl"), "jsonl")
+                    if options:
+                        out.mkdir()
                     found = measure(["parse", given.run, str(text), "-o", str(target), "--to", to, *more])
                     best[kind][k] = best[kind][k].best(found)
-                    shards[kind][k] = len(list(out.glob("part-*")))
+                    shards[kind][k] = len(list(out.glob("*.txt*")))
                     print(f"turn {turn + 1}, {kind}, {k}: {found.seconds:.1f} s", file=sys.stderr)
         lines = (folder / "plain-0-0.jsonl").read_text(encoding="utf-8").splitlines()
         tokens = sum(len(json.loads(line)["forms"]) for line in lines)

@@ -18,7 +18,6 @@ from benchmarks.training import BATCH, ENDLESS, SENTENCES, THREADS, Clock, inter
 from spigot_nlp.batches import bucketed, collate, encode
 from spigot_nlp.config import DATA_VARIABLE, Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, load_corpus
-from spigot_nlp.models.checkpoint import load
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.stages import GraphStage
 from spigot_nlp.training import Step
@@ -87,7 +86,7 @@ def sentiment_speed() -> Iterator[Row]:
         first = next(steps)
         joint = Clock(itertools.chain([first], steps))
         plain = Clock(steps_in_turn(experiment("bilstm"), corpus, Path(tempfile.mkdtemp())))
-        parser = Clock(parser_steps(load(folder), corpus))
+        parser = Clock(parser_steps(Parser.load(folder), corpus))
         interleaved(joint, plain, parser)
         apart = 1e3 * (plain.seconds / plain.taken + parser.seconds / parser.taken)
         ours = 1e3 * joint.seconds / joint.taken

@@ -45,7 +45,7 @@ class Window(AbstractEncoder):
 
 if __name__ == "__main__":
     from spigot_nlp.config import make_config
-    from spigot_nlp.training import load, train
+    from spigot_nlp.training import train
 
     stage = {"annotation": "trees", "loss": "crf", "mlp": 32, "encoder": {"kind": "window", "words": 3}}
     data = {"source": "synthetic", "synthetic": {"train": 100, "dev": 20, "test": 5}, "tags": "columns"}
@@ -54,5 +54,5 @@ if __name__ == "__main__":
     for step in train(make_config(tables), run):
         if step.dev:
             print(f"epoch {step.epoch}: UAS {step.dev['UAS']:.1f}")
-    (found,) = load(run).parse_text("The poet sleeps.")
+    (found,) = Parser.load(run)("The poet sleeps.")
     print(found.forms, found.heads)

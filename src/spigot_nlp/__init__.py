@@ -23,17 +23,19 @@ if _missing := [name for name in _NEEDED if find_spec(name) is None]:
 
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
     from spigot_nlp import config, data, evaluation, models, nn, training
-    from spigot_nlp.documents import load
+    from spigot_nlp.models import Parser
     from spigot_nlp.models.trace import trace
+
+    load = Parser.load
 else:  # a type checker that saw this would take any name for a public one
 
     def __getattr__(name: str) -> object:
         """Load a public name or a module of the package when it is first asked for."""
         if name == "load":
-            from spigot_nlp.garbage import uncollected
+            from spigot_nlp.garbage import gc_paused
 
-            with uncollected():
-                value = globals()[name] = import_module("spigot_nlp.documents").load
+            with gc_paused():
+                value = globals()[name] = import_module("spigot_nlp.models").Parser.load
             return value
         if name == "trace":
             value = globals()[name] = import_module("spigot_nlp.models.trace").trace

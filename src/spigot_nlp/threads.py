@@ -9,6 +9,8 @@ from pathlib import Path
 
 from spigot.kernels import kernel_threads, use_kernel_threads
 
+_LOADED_BY = os.getpid()
+
 
 def cores() -> int:
     """How many cores this process may use.
@@ -18,6 +20,11 @@ def cores() -> int:
         True
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_forked() -> bool:
+    """Whether this process was forked off one that had loaded this: threads of torch were not forked with it."""
+    return os.getpid() != _LOADED_BY
 
 
 @contextmanager

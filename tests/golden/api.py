@@ -41,4 +41,4 @@ def run_command(*words: str | Path | int) -> None:
 
 def read_sentences(model: str, file: Path, out: Path, precision: str) -> None:
     """Parse a file of sentences, which are cut into words already."""
-    run_command("predict", model, file, "--out", out, "--precision", precision, "--threads", 1)
+    run_command("parse", model, file, "--out", out, "--precision", precision, "--threads", 1)

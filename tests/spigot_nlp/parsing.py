@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from spigot_nlp.batches import Batch, collate, encode
 from spigot_nlp.config import Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
+from spigot_nlp.encoders import Precision
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.system import System
 from spigot_nlp.stages import ClassStage, GraphStage, TreeStage
@@ -29,6 +31,16 @@ CLASSIFIERS = ("bilstm", "pipeline", "ste", "spigot", "sparsemap", "identity", "
 """The systems that classify with semantic graphs; structured attention needs trees."""
 THROUGH = CLASSIFIERS[2:]
 """Those that train the parser through its graphs."""
+
+
+def load(run: str | Path, device: str = "cpu", *, precision: Precision = "float32") -> Parser:
+    """A trained system in the precision that it was trained in."""
+    return Parser.load(run, device=device, precision=precision)
+
+
+def text_sentences(parser: Parser, text: str, **options: bool) -> list[Sentence]:
+    """What a system finds in a text, without its places."""
+    return [sentence.found for sentence in parser(text, **options)]
 
 
 def sentences(count: int, seed: int = 0) -> list[Sentence]:

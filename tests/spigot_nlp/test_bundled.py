@@ -15,23 +15,21 @@ import spigot_nlp
 from spigot_nlp import bundled, cli
 from spigot_nlp.bundled import DEFAULT, Shadowed, bundled_models, card, is_model, run_folder
 from spigot_nlp.cli.parse import parse
+from spigot_nlp.corpora_ray import parse_corpus
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.lemmas import Lemmatiser
-from spigot_nlp.documents import TextParser
-from spigot_nlp.documents.for_spacy import SpacyComponent
 from spigot_nlp.encoders import READING
-from spigot_nlp.models import checkpoint
-from spigot_nlp.scale import datasets
-from spigot_nlp.scale.corpus import Options
+from spigot_nlp.models import Parser, checkpoint
 from spigot_nlp.serve import Settings, open_systems
+from spigot_nlp.spacy import SpacyComponent
 from spigot_nlp.training.packing import pack
 
 TEXT = "The old tailor gave the poet a letter yesterday. She didn't read it."
 
 
 @pytest.fixture(scope="module")
-def english() -> TextParser:
+def english() -> Parser:
     return spigot_nlp.load()
 
 
@@ -43,9 +41,9 @@ def test_all_models_together_fit_into_twelve_megabytes() -> None:
 
 def test_text_is_read_in_one_precision_by_all() -> None:
     """So that commands, shards, the page and Python have one answer."""
-    asked = (spigot_nlp.load, parse, open_systems, datasets.parse)
+    asked = (spigot_nlp.load, parse, open_systems, parse_corpus)
     usual = {signature(function).parameters["precision"].default for function in asked}
-    assert {*usual, Settings().precision, Options().precision} == {READING}
+    assert {*usual, Settings().precision} == {READING}
 
 
 @pytest.mark.parametrize("name", bundled_models())
@@ -59,7 +57,7 @@ def test_a_card_says_what_one_must_know(name: str) -> None:
     assert {"command", "commit"} <= known.training.keys()
 
 
-def test_english_knows_its_own_language(english: TextParser) -> None:
+def test_english_knows_its_own_language(english: Parser) -> None:
     first, second = english(TEXT)
     assert [token.relation for token in first][:3] == ["det", "amod", "nsubj"]
     assert first[3].text == "gave"
@@ -75,7 +73,7 @@ def test_moods_have_names() -> None:
     assert found == ["positive", "negative"]
 
 
-def test_both_models_have_the_same_parser(english: TextParser) -> None:
+def test_both_models_have_the_same_parser(english: Parser) -> None:
     more = spigot_nlp.load("en-sentiment")
     assert [[(t.head and t.head.text, t.relation) for t in s] for s in more(TEXT)] == [
         [(t.head and t.head.text, t.relation) for t in s] for s in english(TEXT)
@@ -125,8 +123,8 @@ def test_a_folder_of_the_same_name_is_not_used_where_none_is_named(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en").mkdir()
     checkpoint.write_config(tmp_path / "en" / "config.toml", checkpoint.read_config(bundled_models()["en"]))
-    assert spigot_nlp.load().run == spigot_nlp.load("en-sentiment").run.parent / "en"  # pyright: ignore
-    assert SpacyComponent(DEFAULT).reader.run == bundled_models()["en"]
+    assert spigot_nlp.load().folder == spigot_nlp.load("en-sentiment").folder.parent / "en"  # pyright: ignore
+    assert SpacyComponent(DEFAULT).parser.folder == bundled_models()["en"]
     (tmp_path / "note.txt").write_text(TEXT, encoding="utf-8")
     assert cli.main(["parse", "note.txt", "-o", "note.conllu"]) == 0
     assert cli.main(["draw", "--text", "It rained."]) == 0
@@ -186,10 +184,10 @@ def test_a_copy_of_sentiment_needs_no_other_model(tmp_path: Path, monkeypatch: p
     assert [token.lemma for token in found][:2] == ["a", "warm"]
 
 
-def test_lemmas_go_by_the_tag_and_what_is_read_stays(english: TextParser) -> None:
+def test_lemmas_go_by_the_tag_and_what_is_read_stays(english: Parser) -> None:
     (doc,) = english("She was thinking of playing, and saw him voting.")
     assert [token.lemma for token in doc] == ["she", "be", "think", "of", "play", ",", "and", "see", "he", "vote", "."]
-    (read,) = english.parser.read([Sentence(tuple(token.text for token in doc))])
+    (read,) = english.read([Sentence(tuple(token.text for token in doc))])
     (plain,) = Lemmatiser().lemmatise([replace(read, lemmas=None)])
     assert read.lemmas == plain.lemmas  # by which its vectors were learned
     assert "playe" in (read.lemmas or ())
@@ -207,7 +205,7 @@ def test_json_lines_have_the_names_of_classes(tmp_path: Path) -> None:
     assert cli.main(["parse", "en-sentiment", str(tmp_path / "a.txt"), "-o", str(tmp_path / "a.jsonl")]) == 0
     line = json.loads((tmp_path / "a.jsonl").read_text(encoding="utf-8"))
     assert (line["label"], line["class"]) == (1, "positive")
-    again = ["predict", "en-sentiment", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "b.jsonl")]
+    again = ["parse", "en-sentiment", str(tmp_path / "a.jsonl"), "-o", str(tmp_path / "b.jsonl")]
     assert cli.main(again) == 0
     assert json.loads((tmp_path / "b.jsonl").read_text(encoding="utf-8"))["class"] == "positive"
 

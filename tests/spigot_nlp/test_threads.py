@@ -6,7 +6,7 @@ from threading import Barrier, Event
 import torch
 
 from spigot.kernels import kernel_threads
-from spigot_nlp.forks import can_fork, in_order
+from spigot_nlp.parallel import can_fork, ordered_map
 from spigot_nlp.threads import kernels_alone, own_threads, use_threads
 
 
@@ -95,7 +95,7 @@ def test_copies_of_a_process_have_one_of_torch() -> None:
         done = pool.submit(other)
         assert began.wait(20)
         try:
-            assert list(in_order(inside, [0, 1], copies=2)) == [((1, 2), (1, 2))] * 2
+            assert list(ordered_map(inside, [0, 1], processes=2)) == [((1, 2), (1, 2))] * 2
         finally:
             end.set()
         done.result(20)

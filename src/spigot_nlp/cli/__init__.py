@@ -38,7 +38,7 @@ app = cyclopts.App(
 )
 _COMMANDS = {
     "Train": ("convert:convert", "train:train", "clusters:clusters"),
-    "Use": ("parse:parse", "predict:predict", "tag:tag", "models:models", "pack:pack"),
+    "Use": ("parse:parse", "tag:tag", "models:models", "pack:pack"),
     "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
     "Look": ("serve:serve", "report:report", "diagnose:diagnose", "draw:draw"),
 }

@@ -243,9 +243,9 @@ def answers(
         FileNotFoundError: no-such-run is neither a run folder nor a file of predictions: there is no such thing.
     """
     if source.is_dir():
-        from spigot_nlp.models import checkpoint
+        from spigot_nlp.models import Parser
 
-        parser = checkpoint.load(source)
+        parser = Parser.load(source)
         check_values(parser, gold, run=source, file=file, format=format)
         return parsed(parser, gold)
     if not source.exists():
@@ -270,7 +270,7 @@ def parsed(parser: "Parser", gold: Sequence[Sentence], *, tagged: bool = False) 
         >>> found.heads is None, found.graph is None            # it has no syntactic parser
         (True, False)
     """
-    sentences = progress(parser.parse(gold, tagged=tagged), "parsing", total=len(gold))
+    sentences = progress(parser.pipe(gold, tagged=tagged), "parsing", total=len(gold))
     made = [name for name in parser.gives if name not in parser.finds]
     return [_without(sentence, made) for sentence in sentences]
 

@@ -48,12 +48,13 @@ def clusters(
     threads
         How many threads torch may use. The tensors here are small: more threads mostly wait for each other.
     """
+    from spigot_nlp.data.formats.files import check_target
     from spigot_nlp.experiments.latent.contenders import contenders
     from spigot_nlp.experiments.latent.page import latent_page
     from spigot_nlp.experiments.latent.results import as_json as plain
     from spigot_nlp.experiments.latent.results import run
     from spigot_nlp.experiments.latent.settings import Settings
-    from spigot_nlp.report.page import check_target, render, write
+    from spigot_nlp.report.page import render, write
 
     settings = Settings.quick() if quick else Settings()
     changes = {"tasks": tuple(dict.fromkeys(tasks)) or None, "seeds": seeds, "steps": steps, "seed": seed}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar
 
 import cyclopts
 
-from spigot_nlp.data.formats import FORMATS, FormatError
+from spigot_nlp.data.formats import FORMATS
 
 if TYPE_CHECKING:
     import torch
@@ -275,9 +275,9 @@ class Skipped:
     """
 
     count: int = 0
-    first: FormatError | None = field(default=None, repr=False)
+    first: Exception | None = field(default=None, repr=False)
 
-    def __call__(self, error: FormatError) -> None:
+    def __call__(self, error: Exception) -> None:
         self.count += 1
         self.first = self.first or error
 

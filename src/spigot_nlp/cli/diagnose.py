@@ -36,7 +36,7 @@ class Certainty:
     """How sure a parser is of its trees, in bits a word.
 
     Attributes:
-        entropy: The mean entropy of the head of a word, see `spigot_nlp.models.uncertainty.head_entropy`.
+        entropy: The mean entropy of the head of a word, see `spigot_nlp.models.inspection.head_entropy`.
         most: What it would be if every head were as likely as any other.
     """
 
@@ -84,11 +84,11 @@ def diagnose(
         Print the numbers as JSON instead of tables.
     """
     from spigot_nlp.evaluation import describe
-    from spigot_nlp.models import checkpoint
+    from spigot_nlp.models import Parser
 
-    system = checkpoint.load(run)
+    system = Parser.load(run, precision="float32")
     field = _field(system, run)
-    other = None if parser is None else checkpoint.load(parser)
+    other = None if parser is None else Parser.load(parser, precision="float32")
     if other is not None and field not in other.gives:
         raise ValueError(
             f"{parser} finds no {NOUNS[field]}, and {run} finds nothing else; give a --parser that does the same."
@@ -141,11 +141,11 @@ def _dev_sentences(parser: "Parser", field: "Field", run: Path) -> list[Sentence
 
 
 def _parsed(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool = False) -> list[Sentence]:
-    return list(progress(parser.parse(sentences, tagged=tagged), "parsing", total=len(sentences)))
+    return list(progress(parser.pipe(sentences, tagged=tagged), "parsing", total=len(sentences)))
 
 
 def _certainty(parser: "Parser", sentences: Sequence[Sentence], *, tagged: bool) -> Certainty:
-    from spigot_nlp.models.uncertainty import head_entropy
+    from spigot_nlp.models.inspection import head_entropy
 
     words = sum(map(len, sentences))
     most = sum(len(sentence) * math.log2(len(sentence)) for sentence in sentences if len(sentence)) / max(words, 1)

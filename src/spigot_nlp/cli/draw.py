@@ -113,11 +113,10 @@ def draw(
 
 def _parsed(text: str, model: Path, sentence: str | None) -> list[Drawing]:
     """What a model finds in the sentences of a text, of which there must be one, or in one of them."""
-    from spigot_nlp.encoders import READING
-    from spigot_nlp.models import checkpoint
+    from spigot_nlp.models import Parser
 
-    parser = checkpoint.load(model, precision=READING)
-    sentences = list(parser.parse_text(text))
+    parser = Parser.load(model)
+    sentences = [sentence.found for sentence in parser(text)]
     if not sentences:
         raise ValueError("the text has no words, so there is nothing to draw; give one that has.")
     annotations = list(parser.annotations.values())

@@ -83,8 +83,8 @@ def evaluate(
     as_json
         Print the numbers as JSON instead of tables.
     """
-    from spigot_nlp.models import checkpoint
-    from spigot_nlp.models.certainty import certainty
+    from spigot_nlp.models import Parser
+    from spigot_nlp.models.inspection import certificates
 
     others = {"--tests": tests, "--labels": labels, "--graph": graph, "--field": bool(field)}
     if raw:
@@ -98,7 +98,7 @@ def evaluate(
         raise ValueError(
             "there is nothing to evaluate on; give one gold file or more after the run, or --tests for its own."
         )
-    parser = checkpoint.load(run, torch_device(device), precision=precision)
+    parser = Parser.load(run, device=torch_device(device), precision=precision)
     results = {}
     for path in files:
         skipped = Skipped()
@@ -117,7 +117,7 @@ def evaluate(
         check_values(parser, gold, run=run, file=path, format=format)
         with use_threads(threads):
             predicted = parsed(parser, gold)
-            sure = certainty(parser, gold)
+            sure = certificates(parser, gold)
         scores = {**_together(parser, gold, predicted), **_each(parser, gold, predicted)}
         bounds = intervals_of(gold, predicted, scores, samples=samples, seed=seed)
         results[str(path)] = {"scores": plain_scores(scores), "intervals": bounds, "skipped": skipped.count}

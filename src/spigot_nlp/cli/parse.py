@@ -1,194 +1,231 @@
-"""`spigot parse`: plain text in; trees, graphs and sentiment out."""
+"""`spigot parse`: text or sentences in; trees, graphs and sentiment out."""
 
-import contextlib
+import re
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import cyclopts
 
-from spigot_nlp.bundled import bundled_models, default_model, is_model, name_of, run_folder
-from spigot_nlp.cli.answers import Enhanced
-from spigot_nlp.cli.console import Device, Flag, Precision, listed, progress, say, torch_device
-from spigot_nlp.cli.graph_files import graph_fields, graph_targets
-from spigot_nlp.cli.output import STREAM, check_names, kept_fields, say_speed
-from spigot_nlp.cli.parse_scale import Corpus, parse_folder
-from spigot_nlp.cli.processes import SHARE, Processes, collecting_new, process_count
-from spigot_nlp.data.formats import FORMATS, guess
-from spigot_nlp.data.formats.files import require, written
-from spigot_nlp.data.formats.json_lines import with_class
-from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.text.decoding import Errors
-from spigot_nlp.data.text.foreign import Foreign
-from spigot_nlp.data.text.reading import Reader
-from spigot_nlp.data.text.spacing import with_text
-from spigot_nlp.forks import in_order
-from spigot_nlp.threads import use_threads
+from spigot_nlp.bundled import bundled_models, default_model, is_model, run_folder
+from spigot_nlp.cli.console import Device, Flag, FormatName, Precision, Skipped, counted, progress, say, torch_device
+from spigot_nlp.parallel import can_fork
+from spigot_nlp.threads import cores, use_threads
 
 if TYPE_CHECKING:
-    from spigot_nlp.annotations import AbstractAnnotation
+    from spigot_nlp.corpora_ray import Counts
     from spigot_nlp.models.parser import Parser
 
-Style: TypeAlias = Literal["conllu", "sdp", "jsonl", "text", "parquet"]
-_PLACES: dict[str, tuple[str, ...] | None] = {
-    "conllu": ("heads", "tags", "upos"),
-    "sdp": ("graph",),
-    "jsonl": None,
-    "text": None,
-}
-"""What each format has a place for."""
+STREAM = Path("-")
+_MOST, _LONG = 4, 150_000  # processes for files of so many bytes: some seconds of work
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/(?!/)")
+_Out: TypeAlias = Annotated[Path, cyclopts.Parameter(name=("--out", "-o"), allow_leading_hyphen=True)]
 
 
 def parse(
     *words: Annotated[Path, cyclopts.Parameter(name="[MODEL] FILES", allow_leading_hyphen=True)],
-    out: Annotated[Path, cyclopts.Parameter(name=("--out", "-o"), allow_leading_hyphen=True)] = STREAM,
-    to: Style | None = None,
-    graph: Enhanced = False,
+    out: _Out = STREAM,
+    format: FormatName = None,
+    to: str | None = None,
+    graph: Flag = False,
     field: str | None = None,
     one_per_line: Flag = False,
     tokenised: Flag = False,
-    errors: Errors = "strict",
+    tagged: Flag = False,
+    plain: Flag = False,
+    errors: Literal["strict", "replace"] = "strict",
+    skip_bad: Flag = False,
+    processes: int | None = None,
     threads: int | None = None,
-    processes: Processes = None,
     device: Device = "cpu",
     precision: Precision = "int16",
-    corpus: Annotated[Corpus | None, cyclopts.Parameter(name="*")] = None,
+    ray: str | None = None,
+    text_field: str | None = None,
+    id_field: str | None = None,
+    shard_megabytes: float | None = None,
 ) -> None:
-    """Read plain text and write what a trained system finds in it: the English model of spigot, or one of yours.
+    """Write what a trained system finds in text or in sentences: the English model of spigot, or one of yours.
 
-    The text is cut into sentences and words in the manner of the system's training data; tags and lemmas are its own.
-    Lines may be wrapped anywhere; a blank line ends a sentence. Files may be of any size, and answers come in order as
-    soon as they are there: after each line that ends a sentence if the text comes from a keyboard or a slow pipe.
+    Plain text is cut into sentences and words in the manner of the system's training data. Lines may be wrapped
+    anywhere; a blank line ends a sentence. Files of sentences (.conllu, .sdp, .tsv, .jsonl) keep their words. Tags and
+    lemmas are the system's own, unless it was trained to read those of its files; no other annotation is looked at or
+    kept. Files may be of any size, and answers come in order as soon as they are there: after each line that ends a
+    sentence if text comes from a keyboard or a slow pipe.
 
-    On a terminal the sentences are drawn, with the graph above the words and the tree below. JSON lines have
-    everything; CoNLL-U has the tree, the text and its white space, and with --graph the graph in the enhanced column;
-    SDP has the graph.
+    On a terminal the sentences are drawn. JSON lines have everything; CoNLL-U has the tree, the text and its white
+    space, and with --graph the graph in the enhanced column; SDP has the graph; a labelled file (.tsv) has the class.
 
-    A corpus of many files (text, JSON lines, CoNLL-U, parquet), folders and URLs is parsed into a folder of shards by
-    many workers, here or on a Ray cluster: see --on.
+    A folder as OUT gets a file for each of FILES, which may be folders and URLs, too: text, JSON lines of documents,
+    CoNLL-U and parquet, here or on a Ray cluster (--ray). Given again, an interrupted command goes on.
 
     Parameters
     ----------
     words
         First the model: a folder that spigot train made, or the name of one that comes with spigot (see spigot models);
-        en if there is none. Then what to read, as UTF-8, gzipped or not; - is standard input, and so is no file at all.
+        en if there is none. Then what to read, gzipped or not; - is standard input, and so is no file at all.
     out
-        Where to write; - is standard output. A file appears when it is complete. A folder gets shards.
+        Where to write; - is standard output. A file appears when it is complete.
     to
-        conllu, sdp, jsonl or text (drawn), and for shards parquet; by default what the name of OUT stands for, or else
-        text on a terminal and jsonl elsewhere.
+        conllu, sdp, jsonl, text (drawn), conllx, sdp2014, labelled, and in a folder parquet; by default what the name
+        of OUT stands for, or what FILES are in if there is a place for the answers, or else text on a terminal and
+        jsonl elsewhere.
     graph
         Write the graph to the enhanced column of CoNLL-U.
     field
         Which graph to write in SDP or to the enhanced column, if the system finds several; without it each goes to an
         SDP file of its own: OUT.sdp, OUT.NAME.sdp.
     one_per_line
-        Each line is a sentence.
+        Of plain text: each line is a sentence.
     tokenised
-        There are spaces between all tokens already, and nothing else is taken apart.
+        Of plain text: there are spaces between all tokens already, and nothing else is taken apart.
+    tagged
+        Of sentences: read the tags and lemmas that they have, in place of those that the tagger finds.
+    plain
+        Of sentences: their words are spelt as people write them, not as in the training data.
     errors
-        What to do about bytes that are not UTF-8: stop (strict), or read each as U+FFFD (replace).
+        Of plain text: what to do about bytes that are not UTF-8: stop (strict), or read each as U+FFFD (replace).
+    skip_bad
+        Leave out sentences that are malformed or cannot be parsed and say how many; without it they are an error.
+    processes
+        How many processes parse; by default one for each core, of a single output up to four and where files are long,
+        and one where --threads is given. The answers are the same for any number.
     threads
-        How many threads torch may use in each process; by default one where there are several processes, and elsewhere
-        one for each core, up to four.
+        How many threads each process may use; by default one where there are several, and else up to four.
+    ray
+        The address of a Ray cluster, or auto for that of this machine, which is started if there is none.
+    text_field
+        Into a folder: the field of JSON lines, or column of parquet, that has the text; by default text.
+    id_field
+        Into a folder: the one that names documents; by default id where there is one, or else the place.
+    shard_megabytes
+        Into a folder: how much text becomes one file; by default 4.
     """
-    from spigot_nlp.models import checkpoint
-    from spigot_nlp.report.page import check_target
+    named = bool(words) and is_model(words[0])
+    model, files = (run_folder(words[0]), words[1:]) if named else (default_model(), words)
+    corpus = {"text_field": text_field, "id_field": id_field, "shard_megabytes": shard_megabytes, "ray": ray}
+    corpus = {name: value for name, value in corpus.items() if value is not None}
+    shared = {"to": to, "format": format, "graph": graph, "field": field, "one_per_line": one_per_line}
+    shared |= {"tokenised": tokenised, "errors": errors}
+    if out.is_dir() or (ray is not None and out != STREAM):
+        what = {"--tagged": tagged, "--plain": plain, "--skip-bad": skip_bad, "--to text": to == "text"}
+        if given := [name for name, value in what.items() if value]:
+            raise ValueError(f"{given[0]} is about one output, and {out} is a folder of them; leave it out.")
+        if not files or STREAM in files:
+            raise ValueError(f"{out} is a folder, for files, folders or URLs; name them.")
+        names = [str(file) if file.exists() else _URL.sub(r"\1://", str(file), count=1) for file in files]
+        options = {name: value for name, value in {**shared, **corpus}.items() if value is not None}
+        options |= {"processes": processes, "threads": threads or 1, "device": str(torch_device(device))}
+        _parse_corpus(model, names, out, {**options, "precision": precision})
+        return
+    if corpus or to == "parquet":
+        what = f"--{next(iter(corpus)).replace('_', '-')}" if corpus else "--to parquet"
+        raise ValueError(f"{what} is about a corpus; give a folder that exists as --out.")
+    if words and not named:
+        _check_first(words[0])
+    from spigot_nlp.models import Parser
+    from spigot_nlp.parse_files import check_ends, parse_files
 
-    corpus = corpus or Corpus()
-    if corpus.is_meant(out, to):
-        named = bool(words) and is_model(words[0])
-        return parse_folder(
-            run_folder(words[0]) if named else default_model(),
-            words[1:] if named else words,
+    check_ends(files, out)
+    started, skipped = time.monotonic(), Skipped()
+    parser = Parser.load(model, device=torch_device(device), precision=precision)
+    team = _process_count(processes, threads, device, files)
+    # A bar must not stand between answers, nor between the lines that somebody types.
+    quiet = out == STREAM and (sys.stdout.isatty() or not files or STREAM in files)
+    with use_threads(1 if team > 1 and threads is None else threads):
+        started = time.monotonic()
+        parsed = parse_files(
+            parser,
+            files,
             out,
-            corpus,
-            to=to,
-            graph=graph,
-            field=field,
-            lines=one_per_line,
-            tokenised=tokenised,
-            errors=errors,
-            threads=threads,
-            device=device,
-            precision=precision,
+            **shared,
+            tagged=tagged,
+            plain=plain,
+            skip_bad=skipped if skip_bad else None,
+            processes=team,
+            draw=_drawing(parser, terminal=out == STREAM and sys.stdout.isatty()),
+            say=say,
+            progress=iter if quiet else lambda answers: progress(answers, "parsing"),
         )
+    seconds = max(time.monotonic() - started - parsed.waited, 1e-9)
+    if parsed.out_of_vocabulary.is_notable:
+        say(str(parsed.out_of_vocabulary))
+    done = "Parsed" if parser.end.arc_labels is not None else "Classified"
+    amount = f"{counted(parsed.sentences, 'sentence')}, {counted(parsed.words, 'token')}"
+    say(f"{done} {amount}, in {seconds:.1f} s: {parsed.words / seconds:,.0f} tokens/s")
+    skipped.report()
 
-    model, files = model_and_files(words)
-    run = name_of(model)
-    sources = files or (STREAM,)
-    _check_ends(sources, out)
-    style = _style(out, to)
-    if out != STREAM:
-        check_target(out)
-    parser = checkpoint.load(model, torch_device(device), precision=precision)
-    if parser.reads_gold:
-        raise ValueError(f"{run} reads the right trees of sentences, and plain text has none; use spigot predict.")
-    advice = ("use --to jsonl", "use --to jsonl, or add --graph")
-    graphs = graph_fields(parser, run, style, out, field, graph=graph)
-    kept = kept_fields(parser, run, style, _PLACES, graph=graph, graphs=graphs, advice=advice)
-    targets = graph_targets(parser, kept, graphs, out)
-    if parser.misses_tags:
-        say(f"{run} was trained on the tags of its files, and has no tagger for plain text, so it does without tags.")
 
-    for path in files:
-        with contextlib.suppress(ValueError):
-            if (named := guess(path)) != "text":
-                other = "spigot predict reads files of sentences, and --on processes corpora"
-                say(f"{path} is read as plain text, though its name stands for {named}: {other}.")
-    if STREAM in sources and sys.stdin.isatty():
-        say("Reading from the keyboard; a full stop or a blank line ends a sentence, and Ctrl-D the text.")
-    splitter = parser.conventions.splitter(lines=one_per_line, tokenised=tokenised)
-    streams = [sys.stdin.buffer if path == STREAM else path for path in sources]
-    reader = Reader(streams, splitter, errors=errors, batch=SHARE)
-    answer = _answerer(style, targets, kept, parser)
-    total, number, foreign = 0, 0, Foreign()
+def _parse_corpus(model: Path, names: list[str], out: Path, options: dict[str, Any]) -> None:
+    from spigot_nlp.corpora_ray import parse_corpus
+
     started = time.monotonic()
-    copies = process_count(processes, threads, device, sources)
-    with use_threads(1 if copies > 1 and threads is None else threads), contextlib.ExitStack() as stack:
-        stack.enter_context(collecting_new())
-        puts = [stack.enter_context(_target(path, style)) for path, _ in targets]
-        # A bar must not stand between answers, nor between the lines that somebody types.
-        quiet = out == STREAM and (sys.stdout.isatty() or STREAM in sources)
-        answers = in_order(answer, enumerate(reader), copies)
-        for answered in answers if quiet else progress(answers, "parsing"):
-            for put, text in zip(puts, answered.texts, strict=True):
-                put(text)
-            foreign += answered.foreign
-            total += answered.words
-            number += answered.sentences
-            if out == STREAM:
-                sys.stdout.flush()
-        if not number:
-            for put in puts:
-                put(FORMATS[style].header if style != "text" else "")
-    if foreign.is_notable:
-        say(str(foreign))
-    say_speed(parser, number, total, time.monotonic() - started - reader.waited)
+    with _watched() as watch:
+        try:
+            counts = parse_corpus(model, names, out, **options, watch=watch)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; the same command goes on.") from None
+    seconds = max(time.monotonic() - started, 1e-9)
+    amount = f"{counted(counts.documents, 'document')}, {counted(counts.sentences, 'sentence')}"
+    speed = f", in {seconds:.1f} s: {counts.words / seconds:,.0f} words/s" if counts.words else ""
+    say(f"{amount}, {counted(counts.words, 'word')} in {counted(counts.shards, 'new file')}{speed}")
+    if counts.out_of_vocabulary.is_notable:
+        say(str(counts.out_of_vocabulary))
+    if counts.errors:
+        unparsed = f"{counted(counts.errors, 'document')} could not be parsed; their rows say why"
+        if not counts.sentences:
+            raise ValueError(f"{unparsed}: see {shlex.quote(str(out))}.")
+        say(f"{unparsed}.")
 
 
-def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
-    """The model that is named first, or the one that comes with spigot; and the files behind it.
+@contextmanager
+def _watched() -> "Iterator[Callable[[int, int, Counts], object]]":
+    """A bar on standard error, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    Raises:
-        FileNotFoundError: If the first is no model, and no file that could be read either.
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    bars = Progress(
+        *columns,
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bars:
+        bar = bars.add_task("starting", total=None)
 
-    Example:
-        >>> model, files = model_and_files([Path("-")])
-        >>> model.name, files
-        ('en', [PosixPath('-')])
-    """
-    if not words:
-        return default_model(), ()
-    first = words[0]
-    if is_model(first):
-        return first, words[1:]
-    if first == STREAM or first.is_file():
-        return default_model(), words
+        def watch(done: int, total: int, counts: "Counts") -> None:
+            bad = f", {counted(counts.errors, 'error')}" if counts.errors else ""
+            said = f"{done:,} of {total:,} files, {counted(counts.words, 'word')}{bad}"
+            bars.update(bar, completed=done, total=total, description=said)
+
+        yield watch
+
+
+def _drawing(parser: "Parser", *, terminal: bool) -> Callable[[Any], str]:
+    def draw(sentence: Any) -> str:
+        from spigot_nlp.cli.draw import drawn_answer, render
+
+        drawn = [one for name, one in parser.annotations.items() if sentence.get(name) is not None]
+        return render(drawn_answer(sentence, drawn, parser.class_names), "text", terminal=terminal)
+
+    return draw
+
+
+def _check_first(first: Path) -> None:
+    """Complain about a first word that is neither a model nor a file to read."""
+    if first == STREAM or first.is_file() or str(first).startswith("-"):
+        return
     if first.is_dir():
-        _refuse_folder(first)
+        texts = (child for child in first.rglob("*") if child.is_file() and not child.name.startswith("."))
+        if not (first / "vocab.json").exists() and any(texts):
+            raise IsADirectoryError(f"{first} is a folder; to parse all files in it, make a folder and give it as -o.")
         run_folder(first)  # which says what is wrong with it
     models = ", ".join(bundled_models()) or "there are none"
     raise FileNotFoundError(
@@ -196,99 +233,14 @@ def model_and_files(words: Sequence[Path]) -> tuple[Path, Sequence[Path]]:
     )
 
 
-def _refuse_folder(path: Path) -> None:
-    """Complain about a folder of texts where there is to be a file; not about what is left of a run."""
-    texts = (child for child in path.rglob("*") if child.is_file() and not child.name.startswith("."))
-    if not (path / "vocab.json").exists() and any(texts):
-        raise IsADirectoryError(f"{path} is a folder; to parse all files in it, add --on processes -o FOLDER.")
-
-
-def _check_ends(files: Sequence[Path], out: Path) -> None:
-    """Complain before any work if there is nothing to read from, or nowhere to write to."""
-    check_names(files, out)
-    for path in files:
-        if path != STREAM:
-            if path.is_dir():
-                _refuse_folder(path)
-            require(path)
-        elif sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] # so it is with <&-
-            raise ValueError("standard input is closed; give a FILE to read.")
-    if out == STREAM and sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] # so it is with >&-
-        raise ValueError("standard output is closed; give a file to write, with --out.")
-
-
-def _style(out: Path, to: Style | None) -> Style:
-    """What was asked for, or what the name of OUT stands for, or what suits where it goes."""
-    if to is not None:
-        return to
-    if out == STREAM:
-        return "text" if sys.stdout.isatty() else "jsonl"
-    with contextlib.suppress(ValueError):
-        found = guess(out)
-        if found in _PLACES:
-            return cast(Style, found)
-    raise ValueError(f"{out}: the name does not tell which format to write; add --to {listed(_PLACES, 'or')}.")
-
-
-@contextlib.contextmanager
-def _target(out: Path, style: Style) -> Iterator[Callable[[str], object]]:
-    if out != STREAM:
-        with written(out) as file:
-            yield lambda text: file.write(text.encode())
-        return
-    sys.stdout.flush()
-    # Drawings are for whoever looks; data are UTF-8 wherever they go.
-    own = (sys.stdout.encoding, sys.stdout.errors) if style == "text" else (None, None)
-    yield lambda text: sys.stdout.buffer.write(text.encode(own[0] or "utf-8", own[1] or "strict"))
-
-
-def _annotations(parser: "Parser", kept: Sequence[str]) -> "list[AbstractAnnotation]":
-    """What there is to draw of an answer."""
-    return [annotation for name, annotation in parser.annotations.items() if name in kept]
-
-
-class _Answered(NamedTuple):
-    """What some sentences became: the text for each of the targets, and how much it was."""
-
-    texts: list[str]
-    sentences: int
-    words: int
-    foreign: Foreign
-
-
-def _answerer(
-    style: Style,
-    targets: "Sequence[tuple[Path, Callable[[Sentence], Sentence]]]",
-    kept: Sequence[str],
-    parser: "Parser",
-) -> Callable[[tuple[int, list[Sentence]]], _Answered]:
-    """What parses a batch, given with its number, and makes text of it."""
-    annotations = _annotations(parser, kept)
-    names = parser.class_names if style in ("jsonl", "conllu") else {}
-
-    def rendered(sentence: Sentence, out: Path, opens: bool) -> str:
-        if style == "text":
-            terminal = out == STREAM and sys.stdout.isatty()
-            return f"{_drawn(sentence, terminal, annotations, parser.class_names)}\n\n"
-        dressed = with_class(sentence, names)
-        text, layout = FORMATS[style].render(with_text(dressed) if style == "conllu" else dressed, opens)
-        return text + layout.tail
-
-    def answer(task: tuple[int, list[Sentence]]) -> _Answered:
-        number, batch = task
-        found = list(parser.parse_sentences(batch, only=kept))
-        texts = [
-            "".join(rendered(shown(sentence), out, opens=not number and not k) for k, sentence in enumerate(found))
-            for out, shown in targets
-        ]
-        return _Answered(texts, len(found), sum(map(len, found)), parser.foreign(batch))
-
-    return answer
-
-
-def _drawn(
-    sentence: Sentence, terminal: bool, annotations: "Sequence[AbstractAnnotation]", classes: Mapping[int, str]
-) -> str:
-    from spigot_nlp.cli.draw import drawn_answer, render
-
-    return render(drawn_answer(sentence, annotations, classes), "text", terminal=terminal)
+def _process_count(wanted: int | None, threads: int | None, device: str, files: tuple[Path, ...]) -> int:
+    """How many processes are to parse some files: several where that pays."""
+    if wanted is not None:
+        if wanted < 1:
+            raise ValueError(f"processes is {wanted}; it must be at least 1.")
+        if wanted > 1 and (device != "cpu" or not can_fork()):
+            raise ValueError(f"processes is {wanted}; several need a CPU and Linux. Leave it out, or use --threads.")
+        return wanted
+    if threads is not None or device != "cpu" or not can_fork() or not files or STREAM in files:
+        return 1
+    return 1 if sum(path.stat().st_size for path in files) < _LONG else min(_MOST, cores())

@@ -70,7 +70,7 @@ def evaluate_raw(parser: "Parser", run: Path, file: Path, format: str | None, sk
         say(f"{run} was trained on the tags of its files, and has no tagger for plain text, so it does without tags.")
     made = [name for name in parser.gives if name not in parser.finds]
     found = []
-    for sentence in progress(parser.parse_text(text), "parsing"):
+    for sentence in progress(parser.pipe(parser.conventions.sentences(text), plain=True), "parsing"):
         for name in made:
             sentence = sentence.put(name, None)
         found.append(sentence)

@@ -36,7 +36,8 @@ def report(
     as_json
         Print where the page is, and its tables, as JSON.
     """
-    from spigot_nlp.report.page import check_target, render, write
+    from spigot_nlp.data.formats.files import check_target
+    from spigot_nlp.report.page import render, write
     from spigot_nlp.report.runs import pieces_of_work
     from spigot_nlp.report.runs import report as make
 

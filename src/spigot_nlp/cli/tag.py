@@ -81,10 +81,10 @@ def tag(
     as_json
         Print the report as JSON.
     """
+    from spigot_nlp.data.formats.files import check_target
     from spigot_nlp.data.tagging.lemmas import Lemmatiser, annotate
     from spigot_nlp.data.tagging.tagger import Tagger
     from spigot_nlp.data.tagging.tagger import jackknife as tag_by_folds
-    from spigot_nlp.report.page import check_target
 
     _check_choice(model=model is not None, train=train is not None, jackknife=jackknife)
     if model is not None and save is not None:

@@ -20,7 +20,7 @@ Precision = Literal["float32", "bfloat16", "int16"]
 whole numbers, too; what comes after them is in single precision either way."""
 
 READING: Precision = "int16"
-"""What plain text is read in unless one says otherwise, by `parse`, pages and in Python: so that they answer alike."""
+"""What a parser answers in, wherever it does, unless one asks for another; see `Parser.load`."""
 
 ENCODERS: "Registry[AbstractEncoder]" = Registry("encoder")
 """The encoders by the name that a configuration calls them."""

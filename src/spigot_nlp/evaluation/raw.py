@@ -80,7 +80,7 @@ def score_raw(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> RawSco
 
     Args:
         gold: The sentences of a text, from CoNLL-U.
-        predicted: The same text as somebody else divided and annotated it: from `Parser.parse_text`, or from CoNLL-U.
+        predicted: The same text as somebody else divided and annotated it: from a `Parser`, or from CoNLL-U.
 
     Raises:
         ValueError: If the texts differ, or some sentences of a side have trees and others not.

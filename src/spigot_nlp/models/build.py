@@ -70,7 +70,7 @@ def fresh(
         >>> from spigot_nlp.config import make_config
         >>> config = make_config({"stages": {"syntax": {"annotation": "trees"}}})
         >>> parser = fresh(config, {"trees": [Sentence(("Rain",))]})
-        >>> next(parser.parse([Sentence(("Snow", "fell"))])).heads is None
+        >>> next(parser.pipe([Sentence(("Snow", "fell"))])).heads is None
         False
     """
     known = read_word_vectors(config)

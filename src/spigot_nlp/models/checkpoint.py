@@ -1,12 +1,11 @@
 """Runs on disk: a folder with everything needed to use, repeat or continue a training. Loading never runs code."""
 
 import json
-import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 import torch
@@ -22,54 +21,18 @@ from spigot_nlp.data.formats.files import written
 from spigot_nlp.data.tagging.lemma_table import LemmaTable
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.vocab import Vocab
-from spigot_nlp.devices import find_device
-from spigot_nlp.encoders import AbstractEncoder, Precision
-from spigot_nlp.models.parser import Parser
+from spigot_nlp.encoders import AbstractEncoder
 from spigot_nlp.models.system import System
 from spigot_nlp.values import brief
 
+if TYPE_CHECKING:
+    from spigot_nlp.models.parser import Parser
+
 CONFIG, VOCAB, TAGGER, MODEL = "config.toml", "vocab.json", "tagger.safetensors", "model.safetensors"
 LEMMAS = "lemmas.json"
-_EARLIER = "{0} was trained by an earlier version, before there were stages; train it again, its settings still hold."
 SCALE = "|scale"
 """Behind the name of a matrix of whole numbers, the name of its scales; see `spigot_nlp.training.packing`."""
 STATE, STEPS, TIMES, SCORES = "checkpoint.safetensors", "steps.jsonl", "times.jsonl", "scores.json"
-
-
-class _EarlierRun(ValueError):
-    """A run of a version that knew no stages."""
-
-
-def load(
-    run: str | os.PathLike[str], device: torch.device | str = "cpu", *, precision: Precision = "float32"
-) -> Parser:
-    """The trained system in a run folder.
-
-    Args:
-        run: The folder that `train` made, or the name of a model that comes with spigot.
-        device: Where it is to compute; it need not be where it was trained.
-        precision: What its encoders are to compute in.
-
-    Example:
-        >>> import tempfile
-        >>> from spigot_nlp.data.sentence import Arc, Graph, Sentence
-        >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.models.build import fresh
-        >>> rain = Sentence(("Rain", "fell"), tags=("NN", "VBD"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]))
-        >>> config, folder = make_config({"data": {"tags": "columns"}}), Path(tempfile.mkdtemp())
-        >>> parser = fresh(config, {"graphs": [rain]})
-        >>> save_start(folder, parser)                          # what a training does before its first step,
-        >>> write_tensors(folder / MODEL, parser.model.state_dict())    # and whenever its dev score gets better
-        >>> list(load(folder).parse([rain])) == list(parser.parse([rain]))
-        True
-    """
-    folder, where = run_folder(run), find_device(device)
-    with _Undrawn():
-        parser = open_run(folder)
-    parser.model.load_state_dict(_checked(parser, unpacked(read_parameters(folder)), folder / MODEL))
-    parser.model.to(where)
-    parser.model.compute_in(precision)
-    return parser
 
 
 class _Undrawn(TorchFunctionMode):
@@ -94,30 +57,34 @@ class _Undrawn(TorchFunctionMode):
 _DRAWING = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 
 
-def open_run(run: str | os.PathLike[str]) -> Parser:
-    """The system of a run folder before its parameters are read."""
-    folder = run_folder(run)
+def read_run(folder: Path) -> tuple[Config, Vocab, System, Tagger | None, LemmaTable | None]:
+    """What a parser is made of, from the folder of a run; the parameters are still to be read."""
     config = read_config(folder)
     if not (folder / VOCAB).exists():
         raise FileNotFoundError(f"{folder} has no {VOCAB}; the training stopped before its first step.")
     try:
         names = read_names(folder)
-        if "annotations" not in names and "roles" in names:
-            raise _EarlierRun(_EARLIER.format(folder))
         vocab = Vocab.from_plain(names["words"])
         annotations = {
             stage: ANNOTATIONS.find(settings.annotation).restored(names["annotations"][stage])
             for stage, settings in config.stages.items()
         }
-    except (FileNotFoundError, _EarlierRun):
+    except FileNotFoundError:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError(f"{folder / VOCAB} is damaged ({brief(error)}); restore it or train again.") from None
     source = home(folder)
     tagger = Tagger.load(source / TAGGER) if config.data.tags == "predicted" else None
-    # Earlier versions wrote none.
     lemmas = LemmaTable.load(source / LEMMAS, vocab.word_index) if tagger and (source / LEMMAS).exists() else None
-    return Parser(config, vocab, System(config, vocab, annotations, run=folder), tagger, lemmas)
+    return config, vocab, System(config, vocab, annotations, run=folder), tagger, lemmas
+
+
+def read_trained(folder: Path, device: torch.device) -> tuple[Config, Vocab, System, Tagger | None, LemmaTable | None]:
+    """The same with its parameters, on a device."""
+    with _Undrawn():
+        config, vocab, model, tagger, lemmas = read_run(folder)
+    model.load_state_dict(_checked(model, unpacked(read_parameters(folder)), folder / MODEL))
+    return config, vocab, model.to(device), tagger, lemmas
 
 
 def read_names(folder: Path) -> dict[str, Any]:
@@ -163,7 +130,7 @@ def unpacked(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def save_start(folder: Path, parser: Parser) -> None:
+def save_start(folder: Path, parser: "Parser") -> None:
     """Write what does not change during a training."""
     folder.mkdir(parents=True, exist_ok=True)
     known = {stage: annotation.names() for stage, annotation in parser.model.annotations.items()}
@@ -208,8 +175,6 @@ def read_config(folder: Path) -> Config:
         values = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / CONFIG} is damaged ({brief(error)}); restore it or train again.") from None
-    if "stages" not in values and "training" in values:
-        raise _EarlierRun(_EARLIER.format(folder))
     if not values.get("stages"):
         raise ValueError(f"{folder / CONFIG} is damaged (it has no stages); restore it or train again.")
     return resolved_config(values, where=str(folder / CONFIG))
@@ -283,8 +248,8 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def _checked(parser: Parser, tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
-    wanted = {name: value.shape for name, value in parser.model.state_dict().items()}
+def _checked(model: System, tensors: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
+    wanted = {name: value.shape for name, value in model.state_dict().items()}
     found = {name: value.shape for name, value in tensors.items()}
     wrong = [name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name)]
     if wrong:

@@ -1,8 +1,12 @@
-"""Why a system says what it says: scores and marginals of what it chose and of what it might have chosen instead."""
+"""Why a system says what it says, what it might have said instead, and how sure of it one can be."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
+
+import torch
 
 from spigot_nlp.batches import Batch
 from spigot_nlp.data.sentence import Sentence
@@ -10,6 +14,7 @@ from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.wire import Answer
 from spigot_nlp.stages.alternatives import Alternative, ArcScore
 from spigot_nlp.stages.constraints import Constraints, Infeasible
+from spigot_nlp.stages.trees import TreeStage
 
 
 @dataclass(frozen=True)
@@ -156,3 +161,64 @@ def _choices(
             if alternatives is not None:
                 mine[stage.annotation.name] = alternatives
     return choices
+
+
+@torch.no_grad()
+def certificates(parser: Parser, sentences: Sequence[Sentence], *, tagged: bool = False) -> dict[str, dict[str, float]]:
+    """Fraction of sentences with a certificate of optimality, and with an integral relaxation, for each stage.
+
+    Stages that decode exactly have nothing to say: of a system that has no others this is empty.
+
+    Args:
+        parser: The system.
+        sentences: What to parse.
+        tagged: Whether the sentences have the tags and lemmas of this system already.
+    """
+    found: dict[str, Counter[str]] = {}
+    total = 0
+    for group, batch in parser.batches(parser.read(sentences, tagged=tagged)):
+        total += len(group)
+        for name, (_, evidence) in parser.model.parse(batch).items():
+            known = {} if evidence is None else parser.model.stages[name].certainty(evidence)
+            for what, which in known.items():
+                found.setdefault(name, Counter())[what] += int(which.sum())
+        if not found:
+            return {}
+    return {name: {what: count / total for what, count in counts.items()} for name, counts in found.items()}
+
+
+@torch.no_grad()
+def head_entropy(parser: Parser, sentences: Sequence[Sentence], *, tagged: bool = False) -> float:
+    r"""Mean entropy in bits of the head of a word, under the distribution over trees that the scores stand for.
+
+    With $p(z) \propto e^{s^\top z}$ and the marginals $\mu_{ij} = \Pr(\text{$i$ heads $j$})$, this is
+    $$\frac1N \sum_j -\sum_i \mu_{ij} \log_2 \mu_{ij}$$
+    over all $N$ words. It is 0 if there is one tree that counts, and at most the mean of $\log_2 n$ over the words,
+    where $n$ is the number of words in the sentence, if every head is as likely as any other. A parser that was
+    trained through hard trees need not mean its scores as a distribution; what the number tells is how far the best
+    tree stands out.
+
+    Args:
+        parser: A system with a syntactic parser.
+        sentences: What it parses.
+        tagged: Whether they have the tags and lemmas of this system already.
+
+    Returns:
+        Bits a word; 0 if there are no words.
+
+    Raises:
+        ValueError: If the system has no syntactic parser.
+    """
+    syntax = parser.stage_of("heads")
+    if not isinstance(syntax, TreeStage):
+        raise ValueError("This system has no syntactic parser, so there are no heads to be sure of; give one that has.")
+    bits, words = 0.0, 0
+    for _, batch in parser.batches([s for s in parser.read(sentences, tagged=tagged) if len(s)]):
+        answer = parser.model.parse(batch)[syntax.name]
+        assert answer.evidence is not None
+        arcs = syntax.arc_evidence(answer.evidence)
+        marginals = syntax.trees.marginals(arcs.scores, arcs.mask).double()
+        # A probability may come out a rounding error above 1.
+        bits += float(torch.special.entr(marginals.clamp(0, 1)).sum()) / math.log(2)
+        words += int(batch.lengths.sum())
+    return bits / max(words, 1)

@@ -1,15 +1,22 @@
-"""A trained system as a function of sentences."""
+"""A trained system as a function of text, and of sentences."""
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+import multiprocessing
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import torch
 
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.batches import Annotations, Batch, Encoded, collate, encode
-from spigot_nlp.config import Config
+from spigot_nlp.bundled import default_model, run_folder
+from spigot_nlp.config.experiment import Config
 from spigot_nlp.data.formats.conll import bare
 from spigot_nlp.data.sentence import COLUMNS, Sentence
 from spigot_nlp.data.tagging.agreement import agreed, with_tags
@@ -17,21 +24,33 @@ from spigot_nlp.data.tagging.lemma_table import LemmaTable
 from spigot_nlp.data.tagging.lemmas import Lemmatiser
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.text.conventions import Conventions
-from spigot_nlp.data.text.foreign import Foreign
-from spigot_nlp.data.vocab import SPECIAL, Vocab
-from spigot_nlp.encoders import AbstractEncoder
-from spigot_nlp.forks import spare_copies
+from spigot_nlp.data.vocab import SPECIAL, OutOfVocabulary, Vocab
+from spigot_nlp.devices import find_device
+from spigot_nlp.document import Doc
+from spigot_nlp.encoders import READING, AbstractEncoder, Precision
+from spigot_nlp.garbage import gc_paused
+from spigot_nlp.models import checkpoint
 from spigot_nlp.models.system import System
 from spigot_nlp.models.wire import Answer
 from spigot_nlp.nn.whole import settled
+from spigot_nlp.parallel import ordered_map
 from spigot_nlp.stages.evidence import AbstractDecision
 from spigot_nlp.stages.pruning import SeenArcs
 from spigot_nlp.stages.stage import AbstractStage
-from spigot_nlp.threads import kernels_alone
+from spigot_nlp.threads import is_forked, kernels_alone, own_threads
+
+if TYPE_CHECKING:
+    from spigot_nlp.models.inspection import Inspection
+    from spigot_nlp.stages.constraints import Constraints
 
 CHUNK = 2048
 """Sentences held at a time: enough to sort by length, few enough that memory stays flat."""
-
+SHARE = 512
+"""Sentences that one of several processes is given at a time, so that all end at the same time."""
+_POSITIONS = 2048  # in a batch, padding included
+_TEXTS = 256
+_FEW = 200  # words that one thread parses as quickly as several
+_MANY = 200_000  # characters that are enough for a batch, however few texts they are
 
 _MOODS = {
     2: ("negative", "positive"),
@@ -41,27 +60,40 @@ _MOODS = {
 """What the classes of sentiment corpora are called, by how many there are."""
 
 
-@dataclass(frozen=True, repr=False)
-class Parser:
-    """A system with all it needs to read text: its configuration, vocabulary and tagger.
+class _Bad(NamedTuple):
+    """A text or sentence that could not be parsed, and why."""
 
-    The lemmas that it reads are those of a dictionary, by which its vectors were learned; those that it writes are
-    found by word and tag, if its training data had any to learn from.
+    item: Any
+    reason: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Parser:
+    """A system with all it needs to read text: `parser("Rain fell.")` is a [`Doc`][spigot_nlp.document.Doc].
+
+    The text is cut into sentences and words in the manner of the training data. The lemmas that it reads are those of
+    a dictionary, by which its vectors were learned; those that it writes are found by word and tag, if its training
+    data had any to learn from.
+
+    Attributes:
+        config: The experiment.
+        vocab: The words.
+        model: The stages.
+        tagger: What finds tags, if none of the stages does.
+        lemmas: What finds the lemmas that are written.
+        folder: Where it was loaded from.
 
     Example:
-        >>> from spigot_nlp.data.sentence import Arc, Graph
-        >>> from spigot_nlp.models.build import fresh
-        >>> from spigot_nlp.config import make_config
-        >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
-        >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
-        >>> [len(sentence.heads) for sentence in parser.parse([Sentence(("Rain", "fell")), Sentence(())])]
-        [2, 0]
-        >>> [len(sentence.heads) for sentence in parser.parse_text("Rain fell. It didn't stop.")]
-        [3, 5]
-        >>> parser.finds, parser.misses_tags
-        (('heads', 'graph'), False)
+        >>> parser = Parser.load("en")
         >>> parser
-        Parser(syntax: trees -> semantics: graphs; 2 words)
+        Parser(en, tagging: tags -> syntax: trees -> semantics: graphs; 25,171 words)
+        >>> doc = parser("Rain fell. It didn't stop.")
+        >>> doc, [len(sentence) for sentence in doc], doc[1][2].text, doc[1][2].start
+        (Doc("Rain fell. It didn't stop.", 2 sentences), [3, 5], "n't", 17)
+        >>> [doc.text for doc in parser.pipe(["Rain.", "", "Hail."])]
+        ['Rain.', '', 'Hail.']
+        >>> next(parser.pipe([Sentence(("Rain", "fell"))])).relations
+        ('nsubj', 'root')
     """
 
     config: Config
@@ -69,6 +101,210 @@ class Parser:
     model: System
     tagger: Tagger | None = None
     lemmas: LemmaTable | None = None
+    folder: Path | None = None
+
+    @classmethod
+    def load(
+        cls,
+        run: str | os.PathLike[str] | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        precision: Precision = READING,
+    ) -> "Parser":
+        """A trained system.
+
+        Args:
+            run: The folder that `spigot train` made, or the name of a model that comes with spigot; English if omitted.
+            device: Where it is to compute; it need not be where it was trained.
+            precision: Of states and scores: `int16`, quantised, wherever a parser answers, be it here, for `spigot
+                parse` or on the page; without kernels and on an accelerator that is `float32`. Training computes in
+                `float32`, its development scores included, and so does whoever asks for it. Structures are found in
+                single precision either way.
+
+        Raises:
+            FileNotFoundError: If there is no such run.
+            ValueError: If it is damaged, or there is no such device or precision.
+        """
+        if not isinstance(run, str | os.PathLike | None):
+            raise TypeError(f"run is {run!r}; it must be the folder of a run, or the name of a model.")
+        folder = default_model() if run is None else run_folder(run).absolute()  # wherever the process goes afterwards
+        # One thread, since there is little to divide, and several wait for each other on a busy machine.
+        with gc_paused(), own_threads(1):
+            parser = cls(*checkpoint.read_trained(folder, find_device(device)), folder)
+        parser.model.compute_in(precision)
+        return parser
+
+    def __call__(self, text: str, *, lines: bool = False, tokenised: bool = False) -> Doc:
+        """What the system finds in a text.
+
+        Args:
+            text: The text.
+            lines: Whether each line is a sentence.
+            tokenised: Whether there is a space between all tokens already.
+
+        Raises:
+            ValueError: If the system reads right annotations, which plain text has none of.
+        """
+        (doc,) = self._docs([_checked(text, "this")], lines, tokenised)
+        return doc
+
+    @overload
+    def pipe(
+        self,
+        texts: Iterable[str],
+        *,
+        processes: int = 1,
+        batch: int | None = None,
+        skip_bad: Callable[[str, str], object] | None = None,
+        lines: bool = False,
+        tokenised: bool = False,
+    ) -> Iterator[Doc]: ...
+
+    @overload
+    def pipe(
+        self,
+        texts: Iterable[Sentence],
+        *,
+        processes: int = 1,
+        batch: int | None = None,
+        skip_bad: Callable[[Sentence, str], object] | None = None,
+        tagged: bool = False,
+        plain: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Iterator[Sentence]: ...
+
+    def pipe(
+        self,
+        texts: Iterable[str] | Iterable[Sentence],
+        *,
+        processes: int = 1,
+        batch: int | None = None,
+        skip_bad: Callable[[Any, str], object] | None = None,
+        lines: bool = False,
+        tokenised: bool = False,
+        tagged: bool = False,
+        plain: bool = False,
+        only: Collection[str] | None = None,
+    ) -> Iterator[Doc] | Iterator[Sentence]:
+        """Many texts, or sentences that are cut already, parsed in their order as soon as they are there.
+
+        A text becomes a document. A sentence becomes the same one with all that the system `gives`: its words, its id,
+        and what its format keeps of spaces and comments stay; tags and lemmas are the system's own, or those of the
+        sentence if it has no tagger and looks at theirs; whatever else it is annotated with is neither looked at (but
+        for trees, if right ones are read) nor handed back.
+
+        If one is neither text nor sentence, or the texts themselves end in an error, the answers to all before come
+        first. What a process had that is lost is done by this one. Processes end with the answers, or when nobody
+        listens any longer: at `close()` of what this gives.
+
+        Args:
+            texts: Texts or sentences; of any number, since only a few batches are held at a time.
+            processes: How many processes parse: copies of this one, where the system can fork (Linux), and else none.
+            batch: How many are parsed together; by default 256 texts, or fewer if they are long, and 2048 sentences.
+            skip_bad: Told of what cannot be parsed, and why, and it is left out; by default it is an error.
+            lines: Of texts: whether each line is a sentence.
+            tokenised: Of texts: whether there is a space between all tokens already.
+            tagged: Of sentences: whether they have the tags and lemmas that the system is to read.
+            plain: Of sentences: whether the words are as people write them, to be read in the spelling of the training
+                data.
+            only: Of sentences: the annotations that are wanted, by name; columns of words, such as tags, come with
+                them. Stages that find others are not asked, unless what they find is read on the way.
+
+        Raises:
+            TypeError: If one is neither text nor sentence.
+            ValueError: If the system reads right annotations, which plain text has none of.
+            RuntimeError: If there are to be several processes where there can be none.
+        """
+        if isinstance(texts, str | bytes | Sentence):
+            raise TypeError("pipe takes many texts or sentences, and this is one; put it in a list.")
+        try:
+            processes, size = index(processes), None if batch is None else index(batch)
+        except TypeError:
+            raise TypeError(f"processes is {processes!r} and batch is {batch!r}; both must be whole numbers.") from None
+        if processes < 1 or (size is not None and size < 1):
+            raise ValueError(f"processes is {processes} and batch is {size}; both must be at least 1.")
+        if processes > 1 and multiprocessing.current_process().daemon:
+            raise RuntimeError("this process, a worker of a DataLoader say, may have none of its own; use processes=1.")
+        if plain:
+            self._check_plain()
+        documents = partial(self._docs, lines=lines, tokenised=tokenised)
+        sentences = partial(self._sentences, tagged=tagged, plain=plain, only=only)
+        return self._piped(iter(texts), documents, sentences, processes, size, skip_bad)
+
+    def _piped(
+        self,
+        items: Iterator[Any],
+        documents: Callable[[list[str]], list[Doc]],
+        sentences: Callable[[list[Sentence]], list[Sentence]],
+        processes: int,
+        size: int | None,
+        skip_bad: Callable[[Any, str], object] | None,
+    ) -> Iterator[Any]:
+        some = list(itertools.islice(items, 1))
+        of_sentences = isinstance(some[0], Sentence) if some else True
+        work: Callable[[list[Any]], list[Any]] = sentences if of_sentences else documents
+        usual = (CHUNK if processes == 1 else SHARE) if of_sentences else _TEXTS
+        batches = _batches(itertools.chain(some, items), size or usual, Sentence if of_sentences else str)
+        tried = work if skip_bad is None else partial(_tried, work)
+        with closing(ordered_map(tried, batches, processes)) as found:  # pyright: ignore[reportArgumentType]
+            for answers in found:
+                for answer in answers:
+                    if isinstance(answer, _Bad):
+                        assert skip_bad is not None
+                        skip_bad(*answer)
+                    else:
+                        yield answer
+
+    def _docs(self, texts: list[str], lines: bool, tokenised: bool) -> list[Doc]:
+        """Several texts at once: what they have in sentences goes through the system together."""
+        self._check_plain()
+        cut = self.conventions.sentences
+        places = [list(cut(text, lines=lines, tokenised=tokenised)) for text in texts]
+        whole = [sentence for some in places for sentence in some]
+        # A few words are not worth dividing, and threads that spin for each other on a busy machine take far longer.
+        few = not self.model.reads_by_kernels and sum(map(len, whole)) < _FEW
+        with own_threads(1) if few else nullcontext():
+            found = iter(self._sentences(whole, tagged=False, plain=True, only=None))
+        annotations, names = self._drawn, self.class_names
+        docs = [Doc.of(list(itertools.islice(found, len(some))), annotations, names) for some in places]
+        return [doc if doc.sentences else Doc(text, ()) for text, doc in zip(texts, docs, strict=True)]
+
+    def _sentences(
+        self, sentences: Sequence[Sentence], tagged: bool, plain: bool, only: Collection[str] | None
+    ) -> list[Sentence]:
+        asked = list(self.model.stages) if only is None else self._stages_for(only)
+        answered: list[Sentence] = []
+        for start in range(0, len(sentences), CHUNK):
+            some = sentences[start : start + CHUNK]
+            parsed: dict[int, Sentence] = {}
+            with self.reading():
+                ready = self.read(some, tagged=tagged, plain=plain)
+                for group, batch in self.batches(ready):
+                    found = self.model.decide(batch, asked)
+                    answers = self.found({name: found[name] for name in asked}, batch.lengths.tolist())
+                    for k, said in zip(group, answers, strict=True):
+                        parsed[k] = self.answered(self.written(some[k], ready[k]), said)
+            answered += [parsed[k] for k in range(len(some))]
+        return answered
+
+    def _check_plain(self) -> None:
+        if self.reads_gold:
+            names = " and ".join(self.reads_gold)
+            raise ValueError(f"This system reads the right {names} of sentences, and plain text has none.")
+
+    def inspect(
+        self,
+        sentences: Sequence[Sentence],
+        constraints: "Sequence[Constraints | None] | None" = None,
+        *,
+        top: int = 5,
+        tagged: bool = False,
+        plain: bool = False,
+    ) -> "list[Inspection]":
+        """Sentences parsed with forced and forbidden arcs, and what else might have been; see `inspect` there."""
+        from spigot_nlp.models.inspection import inspect
+
+        return inspect(self, sentences, constraints, top=top, tagged=tagged, plain=plain)
 
     def __repr__(self) -> str:
         stages = (f"{name}: {stage.annotation.nouns}" for name, stage in self.model.stages.items())
@@ -144,22 +380,16 @@ class Parser:
         names = _MOODS[len(classes)] if moods and len(classes) in _MOODS else tuple(map(str, classes))
         return dict(zip(classes, names, strict=True))
 
-    def foreign(self, sentences: Iterable[Sentence]) -> Foreign:
+    def out_of_vocabulary(self, sentences: Iterable[Sentence] | Doc) -> OutOfVocabulary:
         """How many words of some sentences are new to the system, in whichever spelling it reads them.
 
         None is to a system that knows words by their subwords alone.
 
         Args:
-            sentences: The sentences, in the spelling of the text.
-
-        Example:
-            >>> from spigot_nlp.config import make_config
-            >>> from spigot_nlp.models.build import fresh
-            >>> config = make_config({"stages": {"syntax": {"annotation": "trees"}}})
-            >>> parser = fresh(config, {"trees": [Sentence(("Rain", "fell"), heads=(2, 0))]})
-            >>> parser.foreign([Sentence(("rain", "drips", "!"))])
-            Foreign(words=2, new=1)
+            sentences: The sentences, in the spelling of the text, or a document.
         """
+        if isinstance(sentences, Doc):
+            sentences = [sentence.found for sentence in sentences]
         encoders = (module for module in self.model.modules() if isinstance(module, AbstractEncoder))
         everything = not any(encoder.looks_up_words for encoder in encoders)
         known = self.vocab.word_index
@@ -169,7 +399,12 @@ class Parser:
             for form in sentence.forms
             if any(map(str.isalpha, form))
         ]
-        return Foreign(len(words), words.count(False))
+        return OutOfVocabulary(len(words), words.count(False))
+
+    @cached_property
+    def _drawn(self) -> list[AbstractAnnotation]:
+        given = (a for a in self.model.annotations.values() if a.name in self.gives)
+        return list({a.name: a for a in given}.values())
 
     @cached_property
     def _lemmatiser(self) -> Lemmatiser:
@@ -182,109 +417,21 @@ class Parser:
         """How the data it was trained on are tokenised and spelt."""
         return Conventions.of(self.vocab)
 
-    def parse_text(
-        self, text: str | Iterable[str], *, lines: bool = False, tokenised: bool = False
-    ) -> Iterator[Sentence]:
-        """The sentences of plain text, with the system's trees, graphs and classes.
-
-        The text is cut into sentences and words as the training data are, and read in their spelling; the answers have
-        the words as the text spells them. `spigot parse`, `spigot serve` and `spigot_nlp.load` give the same answers in
-        the same precision, which is that of whole numbers unless one says otherwise; `training.load` has single
-        precision.
-
-        Args:
-            text: The text, or its pieces one after another: the lines of a file, say. Of any size: only some two
-                thousand sentences are held at a time.
-            lines: Whether each line is a sentence.
-            tokenised: Whether there is a space between all tokens already.
-
-        Raises:
-            ValueError: If the system reads right annotations, which plain text has none of.
-        """
-        return self.parse_sentences(self.conventions.sentences(text, lines=lines, tokenised=tokenised))
-
-    def parse_sentences(
-        self, sentences: Iterable[Sentence], *, only: Collection[str] | None = None
-    ) -> Iterator[Sentence]:
-        """The same of text that is cut into sentences already, in the system's own manner: see `conventions`.
-
-        Args:
-            sentences: The sentences, in the spelling of the text.
-            only: The annotations that are wanted, as in `parse`.
-
-        Raises:
-            ValueError: If the system reads right annotations, which plain text has none of.
-        """
-        if self.reads_gold:
-            names = " and ".join(self.reads_gold)
-            raise ValueError(f"This system reads the right {names} of sentences, and plain text has none; use parse.")
-        return self.parse(sentences, plain=True, only=only)
-
-    def parse(
-        self,
-        sentences: Iterable[Sentence],
-        *,
-        tokens: int = 2048,
-        tagged: bool = False,
-        plain: bool = False,
-        only: Collection[str] | None = None,
-    ) -> Iterator[Sentence]:
-        """The same sentences in the same order, with the system's trees, graphs and classes: what it `gives`.
-
-        Words, the id and what the format keeps of spaces and comments are those of the sentences. Tags and lemmas are
-        the system's own, or those of the sentences if it has no tagger and looks at theirs. Whatever else is there,
-        a tree, a graph, a class, features of words, is not in the answer, whether the system finds one of its own or
-        not. Nor is the tree that a stage reads by the rule `gold`: it needs it, but has not found it.
-
-        Args:
-            sentences: What to parse. Annotation they have is not looked at, but for tags if there is no tagger, and for
-                trees if gold ones are read.
-            tokens: Positions in a batch, padding included.
-            tagged: Whether the sentences have the tags and lemmas of this system already.
-            plain: Whether the words are as people write them, to be read in the spelling of the training data.
-            only: The annotations that are wanted, by name; columns of words, such as tags, come with them. Stages that
-                find others are not asked, unless what they find is read on the way. All by default.
-        """
-        if isinstance(sentences, str | bytes):
-            raise TypeError("parse takes sentences, and this is text; use parse_text.")
-        sentences = iter(sentences)
-        while chunk := list(itertools.islice(sentences, CHUNK)):
-            for other in chunk:
-                if not isinstance(other, Sentence):
-                    kind = type(other).__name__
-                    raise TypeError(f"parse takes sentences, and one of these is {kind!r}; use parse_text for text.")
-            with self.reading():
-                parsed = self._parse_chunk(chunk, self.read(chunk, tagged=tagged, plain=plain), tokens, only)
-            yield from parsed
-
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A block in which the system answers and learns nothing: it is as quick there as it can be."""
-        spare_copies()
-        with settled(), kernels_alone() if self.model.reads_by_kernels else nullcontext():
+        # Threads of torch are not forked with a process, and who waits for them waits for ever.
+        alone = self.model.reads_by_kernels or is_forked()
+        with settled(), kernels_alone() if alone else nullcontext():
             yield
 
-    def _parse_chunk(
-        self, sentences: list[Sentence], ready: list[Sentence], tokens: int, only: Collection[str] | None
-    ) -> list[Sentence]:
-        parsed: dict[int, Sentence] = {}
-        asked = self._stages_for(only)
-        for group, batch in self.batches(ready, tokens):
-            found = self.model.decide(batch, asked)
-            answers = self.found({name: found[name] for name in asked}, batch.lengths.tolist())
-            for k, found in zip(group, answers, strict=True):
-                parsed[k] = self.answered(self.written(sentences[k], ready[k]), found)
-        return [parsed[k] for k in range(len(sentences))]
-
-    def _stages_for(self, only: Collection[str] | None) -> list[str]:
+    def _stages_for(self, only: Collection[str]) -> list[str]:
         """The stages that find some annotations."""
-        if only is None:
-            return list(self.model.stages)
         wanted = {*only, *COLUMNS}
         named = {name: {one.name for one in stage.annotation.members} for name, stage in self.model.stages.items()}
         return [name for name, members in named.items() if members & wanted]
 
-    def batches(self, ready: Sequence[Sentence], tokens: int = 2048) -> Iterator[tuple[list[int], Batch]]:
+    def batches(self, ready: Sequence[Sentence], tokens: int = _POSITIONS) -> Iterator[tuple[list[int], Batch]]:
         """Sentences, as the system reads them, in batches of like length: which ones, and the batch.
 
         Args:
@@ -362,7 +509,7 @@ class Parser:
             return bare(given).put_all({name: None for name in COLUMNS if name not in self.columns})
         return with_tags(bare(given, tagged=read.tags is given.tags), read, self.lemmas)
 
-    def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = 2048) -> Iterator[list[int]]:
+    def groups(self, order: Sequence[int], lengths: Sequence[int], tokens: int = _POSITIONS) -> Iterator[list[int]]:
         """Batches of sorted sentences that keep to a number of positions, and of parts."""
         group: list[int] = []
         parts = 1 + max((stage.arc_labels or 0 for stage in self.model.stages.values()), default=0)
@@ -375,3 +522,52 @@ class Parser:
             group.append(k)
         if group:
             yield group
+
+
+def _tried(work: Callable[[list[Any]], list[Any]], items: list[Any]) -> list[Any]:
+    """What comes out of a batch; if that is an error, what comes out of each by itself."""
+    try:
+        return work(items)
+    except Exception as error:
+        if len(items) == 1:
+            return [_Bad(items[0], f"{type(error).__name__}: {error}")]
+        return [answer for item in items for answer in _tried(work, [item])]
+
+
+def _batches(items: Iterable[Any], size: int, kind: type) -> Iterator[list[Any]]:
+    """So many at a time. What comes before one that cannot be had, or is of another kind, comes before the error."""
+    some: list[Any] = []
+    characters = 0
+    try:
+        for number, item in enumerate(items, 1):
+            if kind is str:
+                _checked(item, f"number {number}")
+                characters += len(item)
+            elif not isinstance(item, kind):
+                raise TypeError(f"pipe takes texts or sentences, all of a kind, and number {number} is {_type(item)}.")
+            some.append(item)
+            if len(some) == size or characters >= _MANY:
+                yield some
+                some, characters = [], 0
+    except Exception:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some
+
+
+def _type(item: object) -> str:
+    return repr(type(item).__name__)
+
+
+def _checked(text: object, place: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a string, and {place} is {_type(text)}; pipe takes sentences, too.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{place} has half a character at {error.start}, {text[error.start]!r}; decode it with errors='replace'."
+        ) from None
+    return text

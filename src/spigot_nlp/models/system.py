@@ -13,10 +13,9 @@ from spigot import AbstractEstimator, kernels
 from spigot.types import Parts, Values
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.batches.batch import Batch
-from spigot_nlp.config import Config, stage_class
+from spigot_nlp.config.experiment import Config, stage_class
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import AbstractEncoder, Precision, WordTables, make_encoder
-from spigot_nlp.forks import spare_copies
 from spigot_nlp.models.parts import Part, owner_of, with_tuned
 from spigot_nlp.models.wire import Answer, Passed, Wire
 from spigot_nlp.nn.whole import WHOLE, ReadsWhole
@@ -78,7 +77,6 @@ class System(nn.Module):
         run: Path | None = None,
     ) -> None:
         super().__init__()
-        spare_copies()
         self.config = config
         self.annotations = dict(annotations)
         shared = {name: make_encoder(one.encoder, vocab, vectors, run) for name, one in config.encoders.items()}

@@ -227,7 +227,7 @@ def trace(
     with arcs, whatever the sentence says.
 
     Args:
-        parser: A system in which a gradient passes a wire, such as `spigot_nlp.models.checkpoint.load("runs/mine")`.
+        parser: A system in which a gradient passes a wire, such as `spigot_nlp.load("runs/mine", precision="float32")`.
         sentences: Sentences with what the stage learns from; those that it could not learn from are left out.
         estimators: Estimators to try: names, tables as a wire has them, or estimators. By default the system's own.
         task: The stage whose loss comes back; the last one if omitted.

@@ -87,7 +87,7 @@ def answers(contender: Contender, parser: Parser, gold: Sequence[Sentence]) -> A
             # Names that nobody gave cannot be right or wrong.
             gold = [sentence.put(stage.annotation.name, None) for sentence in gold]
     started = time.perf_counter()
-    found = list(parser.parse(gold, tagged=True))
+    found = list(parser.pipe(gold, tagged=True))
     pace = Pace(len(found), sum(map(len, found)), time.perf_counter() - started)
     return Answers(contender, parser, list(gold), found, pace)
 

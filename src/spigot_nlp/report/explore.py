@@ -9,7 +9,7 @@ from typing import Any
 
 from spigot_nlp.annotations import AbstractAnnotation, Graphs, Trees
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models.inspection import Inspection, inspect
+from spigot_nlp.models.inspection import Inspection
 from spigot_nlp.report.answers import Answers, Judged, judge
 from spigot_nlp.report.arcs import STYLE, Drawing, DrawnArc, drawing, svg
 from spigot_nlp.report.glyphs import visible
@@ -115,7 +115,7 @@ def explorer(
     inspected = []
     for each in everyone:
         told(f"scores of {each.contender.name}")
-        inspected.append(inspect(each.parser, [each.gold[k] for k in chosen], top=_TOP, tagged=True))
+        inspected.append(each.parser.inspect([each.gold[k] for k in chosen], top=_TOP, tagged=True))
     told("drawings")
     pairs = compared(len(everyone), baseline)
     annotations = _all_of_them(everyone)

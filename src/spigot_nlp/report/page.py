@@ -5,14 +5,13 @@ import functools
 import hashlib
 import itertools
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spigot_nlp.data.formats.files import written
+from spigot_nlp.data.formats.files import check_target, written
 from spigot_nlp.report.figures import colour, theme
 from spigot_nlp.tables import Table
 
@@ -205,26 +204,6 @@ def embedded(value: object) -> str:
     """
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def check_target(path: Path) -> None:
-    """Complain now if `path` cannot be written later, after the work is done.
-
-    Example:
-        >>> check_target(Path("no/such/folder/report.html"))
-        Traceback (most recent call last):
-        ...
-        FileNotFoundError: cannot write no/such/folder/report.html: the folder no/such/folder does not exist.
-    """
-    folder = path.parent
-    if not folder.exists():
-        raise FileNotFoundError(f"cannot write {path}: the folder {folder} does not exist.")
-    if not folder.is_dir():
-        raise NotADirectoryError(f"cannot write {path}: {folder} is not a folder.")
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it, e.g. {path / 'report.html'}.")
-    if not os.access(folder, os.W_OK):
-        raise PermissionError(f"cannot write {path}: no permission to write in {folder}.")
 
 
 def write(text: str, path: Path) -> None:

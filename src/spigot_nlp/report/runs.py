@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 import spigot
-from spigot_nlp.models import checkpoint
+from spigot_nlp.models import Parser, checkpoint
 from spigot_nlp.report.accounts import account_markup, live_wires
 from spigot_nlp.report.answers import Answers, answers, is_whole
 from spigot_nlp.report.explore import explorer, still
@@ -156,7 +156,7 @@ def _answers(experiment: Experiment, told: Callable[[str], None]) -> tuple[list[
             )
         else:
             told(f"parsing with {contender.name}")
-            everyone.append(answers(contender, checkpoint.load(run.path), gold))
+            everyone.append(answers(contender, Parser.load(run.path, precision="float32"), gold))
     several = [contender.name for contender in experiment.contenders if len(contender.runs) > 1]
     if several and everyone:
         notes.append(f"Of {', '.join(several)} the sentences below are those of the first seed.")

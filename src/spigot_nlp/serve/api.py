@@ -260,7 +260,7 @@ class Api:
     def _response(
         self, query: Query, asked: Sequence[Sequence[_Asked]], found: Mapping[_Job, Inspection]
     ) -> ParseResponse:
-        shares = [(name, self._systems[name].parser.foreign(list(query.sentences))) for name in query.systems]
+        shares = [(name, self._systems[name].parser.out_of_vocabulary(query.sentences)) for name in query.systems]
         return ParseResponse(
             sentences=[_sentence(query, some, found) for some in asked],
             out_of_vocabulary=[

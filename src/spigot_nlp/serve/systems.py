@@ -26,7 +26,6 @@ from spigot_nlp.report.drawings import ABOVE, BELOW
 from spigot_nlp.serve.responses import SystemInfo, WireInfo
 from spigot_nlp.stages.constraints import Constraints, Infeasible
 from spigot_nlp.stages.stage import AbstractStage
-from spigot_nlp.training import load
 
 _SOME = Constraints(heads=((1, 0),), arcs=(Arc(0, 1, ""),)).by_kind()
 _SIDES = {"trees": BELOW, "graphs": ABOVE}
@@ -176,7 +175,7 @@ def open_systems(
         if places.count(place) > 1:
             raise ValueError(f"{run} is given twice; give each run once.")
     for name, run in zip(_names(places), runs, strict=True):
-        parser = load(run, device, precision=precision)
+        parser = Parser.load(run, device=device, precision=precision)
         if parser.reads_gold:
             read = [a.nouns for a in parser.model.annotations.values() if a.name in parser.reads_gold]
             nouns = " and ".join(dict.fromkeys(read))

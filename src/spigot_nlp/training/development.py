@@ -88,7 +88,7 @@ class Development:
         """The development sentences of a data set, and what the system finds in them; each is parsed once."""
         if data not in parsed:
             gold = self.corpus[data].dev
-            parsed[data] = gold, list(self.parser.parse(gold, tagged=True)) if gold else []
+            parsed[data] = gold, list(self.parser.pipe(gold, tagged=True)) if gold else []
         return parsed[data]
 
     def _helper_scores(self, task: str) -> dict[str, float]:

@@ -137,7 +137,7 @@ def train(
         >>> run = train(config, tempfile.mkdtemp(), lambda step: print(step.task, step.sentences))
         syntax 3
         syntax 3
-        >>> list(run.scores), list(run.parser.parse_text("It rains."))[0].heads is None
+        >>> list(run.scores), run.parser("It rains.")[0].tree is None
         (['dev', 'id', 'ood'], False)
     """
     folder = Path(folder)
@@ -149,7 +149,7 @@ def train(
 
         # Data, vocabulary and system
         corpus = load_corpus(config.data, tests=config.training.tests) if corpus is None else corpus
-        parser = checkpoint.open_run(folder) if resumed else build(config, corpus)
+        parser = Parser(*checkpoint.read_run(folder)) if resumed else build(config, corpus)
         if resumed:
             _check_text(folder, parser, corpus)
         precision = precision or (saved_precision(folder) if resumed else "float32")

@@ -58,7 +58,8 @@ def pack(run: str | os.PathLike[str], out: str | os.PathLike[str], *, base: str 
         ['config.toml', 'model.safetensors', 'vocab.json']
         >>> 3 < (folder / "run/model.safetensors").stat().st_size / (small / "model.safetensors").stat().st_size < 4
         True
-        >>> next(checkpoint.load(small).parse([rain])).heads == next(parser.parse([rain])).heads
+        >>> from spigot_nlp.models import Parser
+        >>> next(Parser.load(small, precision="float32").pipe([rain])).heads == next(parser.pipe([rain])).heads
         True
     """
     source, target = run_folder(run), Path(out)

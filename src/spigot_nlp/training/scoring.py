@@ -86,7 +86,7 @@ def score_tests(
             f"{name_of(folder)} is a packed model, without test sets of its own; name files to evaluate it on."
         )
     before = _written(folder)
-    parser = checkpoint.load(folder, device, precision=precision)
+    parser = Parser.load(folder, device=device, precision=precision)
     corpus = load_tests(parser.config.data, parser.tagger)
     if not any(split.tests for split in corpus.sets.values()):
         raise ValueError(f"{folder} has no test sets; name files to evaluate it on.")
@@ -114,7 +114,7 @@ def _scored(
                 scores.update({name: known[name]} if name in known else {})
                 continue
             if (stage.data, part) not in parsed:
-                found = parser.parse(gold, tagged=True)
+                found = parser.pipe(gold, tagged=True)
                 parsed[stage.data, part] = list(watch(found, len(gold)) if watch else found)
             predicted = parsed[stage.data, part]
             judged_by = (gold, predicted) if stage.latent else annotated(stage.annotation, gold, predicted)

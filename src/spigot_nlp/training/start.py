@@ -10,7 +10,6 @@ from spigot_nlp.annotations import ANNOTATIONS
 from spigot_nlp.config import Config
 from spigot_nlp.config.experiment import shared_encoder, trained_encoder
 from spigot_nlp.corpora.corpus import Corpus
-from spigot_nlp.models import checkpoint
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.requirements import require_sentences
@@ -44,7 +43,7 @@ def init_stages(parser: Parser) -> None:
 
 def _take(mine: Parser, name: str, run: Path, filled: dict[str, str]) -> None:
     """Take a stage from a run; `filled` are the shared encoders that have come already, and with which stage."""
-    source = checkpoint.load(run)
+    source = Parser.load(run, precision="float32")
     if name not in source.model.stages:
         raise ValueError(f"{run} has no stage {name}; it has {', '.join(source.model.stages)}.")
     for what in ("words", "lemmas", "tags"):

@@ -14,8 +14,8 @@ from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation import describe
-from spigot_nlp.models import checkpoint
-from spigot_nlp.models.uncertainty import head_entropy
+from spigot_nlp.models.inspection import head_entropy
+from tests.spigot_nlp.parsing import load
 
 GOLD = splits(train=300, dev=12).dev
 DEV = splits(train=60, dev=8).dev  # that of the tiny experiment
@@ -49,8 +49,8 @@ def record(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict:
 def test_latent_trees(latent, capsys):
     """By default the development sentences of the run, with their gold trees."""
     found = record(capsys, latent)
-    parser = checkpoint.load(latent)
-    answer = list(parser.parse(sentence.without_annotation() for sentence in DEV))
+    parser = load(latent)
+    answer = list(parser.pipe(sentence.without_annotation() for sentence in DEV))
     wanted = describe(answer, DEV, field="heads")
     assert found["structures"]["answer"] == vars(wanted.answer)
     assert found["structures"]["others"]["gold"] == vars(wanted.others["gold"])
@@ -83,8 +83,8 @@ def test_tables(latent, trained, trees, capsys):
 def test_another_parser(latent, trained, text, capsys):
     found = record(capsys, latent, text, "--parser", trained)["structures"]
     assert "gold" not in found["others"]  # text has none
-    mine = list(checkpoint.load(latent).parse(Sentence(sentence.forms) for sentence in GOLD))
-    theirs = list(checkpoint.load(trained).parse(Sentence(sentence.forms) for sentence in GOLD))
+    mine = list(load(latent).pipe(Sentence(sentence.forms) for sentence in GOLD))
+    theirs = list(load(trained).pipe(Sentence(sentence.forms) for sentence in GOLD))
     heads = [
         (a, b) for s, t in zip(mine, theirs, strict=True) for a, b in zip(s.heads or (), t.heads or (), strict=True)
     ]

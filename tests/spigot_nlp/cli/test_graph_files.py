@@ -35,15 +35,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_graph_has_a_file(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [run, tmp_path / "gold.jsonl", "--threads", "1", "-o"]
     write(SENTENCES, tmp_path / "gold.jsonl")
-    assert spigot("predict", *words, tmp_path / "all.jsonl") == 0
+    assert spigot("parse", *words, tmp_path / "all.jsonl") == 0
     found = list(read(tmp_path / "all.jsonl"))
     assert any(sentence.get("valency") != sentence.get("graph") for sentence in found)
-    assert spigot("predict", *words, tmp_path / "out.sdp") == 0
+    assert spigot("parse", *words, tmp_path / "out.sdp") == 0
     for name, file in zip(NAMES, ("out.sdp", "out.graph.sdp", "out.dependencies.sdp"), strict=True):
         written = [sentence.graph for sentence in read(tmp_path / file)]
         assert [graph and graph.arcs for graph in written] == [sentence.get(name).arcs for sentence in found]
     capsys.readouterr()
-    assert spigot("predict", *words, "-", "--to", "sdp", "--field", "dependencies") == 0
+    assert spigot("parse", *words, "-", "--to", "sdp", "--field", "dependencies") == 0
     assert capsys.readouterr().out == (tmp_path / "out.dependencies.sdp").read_text(encoding="utf-8")
 
 

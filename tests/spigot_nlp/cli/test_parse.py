@@ -9,16 +9,14 @@ from pathlib import Path
 import pytest
 
 from spigot_nlp import cli
-from spigot_nlp.cli import processes
 from spigot_nlp.cli.streams import show_what_can_be_shown
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.raw import detokenise, sentences
-from spigot_nlp.documents import TextParser
-from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.parse_files import Parsed
 from spigot_nlp.serve import Api, Served
-from tests.spigot_nlp.parsing import curly_parser
+from tests.spigot_nlp.parsing import curly_parser, load, text_sentences
 
 TEXT = 'The tailor didn\'t see Mr. Poe. "Why?"\n\nNobody  knows\nthat... Rivers move stones!\n'
 
@@ -47,15 +45,15 @@ def _parse(*words: str | Path) -> int:
 
 def _expected(run: Path) -> list[Sentence]:
     """The long way round: find the sentences, then let the system parse them."""
-    parser = checkpoint.load(run, precision="int16")  # as the command does
-    return list(parser.parse(Sentence(sentence.forms) for sentence in sentences(TEXT)))
+    parser = load(run, precision="int16")  # as the command does
+    return list(parser.pipe(Sentence(sentence.forms) for sentence in sentences(TEXT)))
 
 
 @pytest.mark.parametrize("out", ["out.jsonl", "out.conllu", "out.sdp"])
 def test_any_number_of_processes_writes_the_same(
     trained: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
-    monkeypatch.setattr("spigot_nlp.cli.parse.SHARE", 1)
+    monkeypatch.setattr("spigot_nlp.parse_files.SHARE", 1)
     assert _parse(trained, text, "-o", tmp_path / out, "--processes", "1") == 0
     expected = (tmp_path / out).read_text(encoding="utf-8")
     assert _parse(trained, text, "-o", tmp_path / out, "--processes", "3") == 0
@@ -73,17 +71,24 @@ def test_a_bad_file_stops_all_processes_with_a_sentence(
 
 
 def test_long_files_are_for_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "cores", lambda: 2)
-    monkeypatch.setattr(processes, "can_fork", lambda: True)
+    asked: list[int] = []
+    module = sys.modules["spigot_nlp.cli.parse"]
+    monkeypatch.setattr(module, "cores", lambda: 2)
+    monkeypatch.setattr(module, "can_fork", lambda: True)
+
+    def parse_files(*_: object, processes: int, **__: object) -> Parsed:
+        asked.append(processes)
+        return Parsed()
+
+    monkeypatch.setattr("spigot_nlp.parse_files.parse_files", parse_files)
     long, short = tmp_path / "long.txt", tmp_path / "short.txt"
     long.write_text("Rain fell. " * 20_000)
     short.write_text("Rain fell.")
-    count = processes.process_count
-    assert count(None, None, "cpu", [long]) == 2
-    assert count(None, None, "cpu", [short]) == count(None, 2, "cpu", [long]) == count(None, None, "cuda", [long]) == 1
-    assert count(None, None, "cpu", [long, processes.STREAM]) == 1
-    with pytest.raises(ValueError, match="several need a CPU and Linux"):
-        count(2, None, "cuda", [long])
+    out = ["-o", str(tmp_path / "out.jsonl")]
+    for words in ([long], [short], [long, "--threads", "2"]):
+        assert cli.main(["parse", *map(str, words), *out]) == 0
+    assert asked == [2, 1, 1]
+    assert cli.main(["parse", str(long), *out, "--processes", "0"]) == 1
 
 
 def test_every_format_says_the_same(trained: Path, text: Path, tmp_path: Path) -> None:
@@ -133,7 +138,7 @@ def test_standard_streams(trained: Path, capfd: pytest.CaptureFixture[str]) -> N
 
 def test_foreign_text_is_told(trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "some.txt"
-    known = [word for word in checkpoint.load(trained).vocab.words[3:] if word.isalpha()][:9]
+    known = [word for word in load(trained).vocab.words[3:] if word.isalpha()][:9]
     for text, told in ((" ".join(known), False), ("Zorgs frobnicate quuxes over there .", True)):
         file.write_text(text, encoding="utf-8")
         assert _parse(trained, file, "--tokenised") == 0
@@ -155,7 +160,7 @@ def test_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tr
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "24")
     assert _parse(trained, text) == 0
-    lines = out.getvalue().decode().splitlines()
+    lines = terminal.getvalue().splitlines()
     assert any("▲" in line for line in lines)
     monkeypatch.setenv("NO_COLOR", "1")
     out.truncate(0)
@@ -310,13 +315,12 @@ def test_the_command_the_page_and_python_give_the_same_answers(
     parser = curly_parser()
     parser.model.double()
     assert {form for s in parser.read(sentences(TEXT), plain=True) for form in s.forms} >= {"“", "n’t"}
-    expected = list(parser.parse_text(TEXT))
+    expected = list(text_sentences(parser, TEXT))
     assert [s.forms for s in expected] == [s.forms for s in sentences(TEXT)]
-    monkeypatch.setattr(checkpoint, "load", lambda run, device, **how: parser)
+    monkeypatch.setattr(Parser, "load", lambda run, **how: parser)
     assert _parse(trained, text, "-o", tmp_path / "out.jsonl") == 0
     command = [(s.forms, s.heads, s.graph) for s in read(tmp_path / "out.jsonl")]
     assert command == [(s.forms, s.heads, s.graph) for s in expected]
-    assert [sentence.found for sentence in TextParser(parser)(TEXT)] == expected
     with Api([Served("curly", parser)]) as api:
         page = [one.answers[0] for one in api.parse({"text": TEXT}).sentences]
     assert [(one.forms, one.heads) for one in page] == [(list(s.forms), list(s.heads or ())) for s in expected]

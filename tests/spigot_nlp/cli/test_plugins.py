@@ -21,13 +21,13 @@ from spigot_nlp.cli.watch import Watch
 from spigot_nlp.config import load_config
 from spigot_nlp.data.formats import FORMATS, read
 from spigot_nlp.encoders import ENCODERS
-from spigot_nlp.models import checkpoint
 from spigot_nlp.plugins import PLUGINS
 from spigot_nlp.serve import Api, Served
 from spigot_nlp.stages import STAGES
 from spigot_nlp.training.loop import Step
 from spigot_nlp.wires import READERS
 from tests.spigot_nlp import processes
+from tests.spigot_nlp.parsing import load
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TASK = EXAMPLES / "own_task.py"
@@ -134,10 +134,11 @@ def test_evaluated_scored_and_compared(
     assert "Focuses: 100 sentences, per cent" in out
     assert re.search(rf"^ *focus +{share} +\d+\.\d\d to \d+\.\d\d$", out, re.MULTILINE)
     for name in ("out.focus", "out.jsonl"):
-        assert spigot("predict", trained, gold, "-o", tmp_path / name, "--threads", "1") == 0
+        words = ["-o", tmp_path / name, "--threads", "1", "--precision", "float32"]
+        assert spigot("parse", trained, gold, *words) == 0
         assert spigot("score", gold, tmp_path / name) == 0
         assert re.search(rf"^ *focus +{share}$", capsys.readouterr().out, re.MULTILINE)
-    assert spigot("compare", trained, tmp_path / "out.focus", gold, *fast) == 0
+    assert spigot("compare", tmp_path / "out.jsonl", tmp_path / "out.focus", gold, *fast) == 0
     assert re.search(rf"^ *focus +{share} +{share} +\+0\.00 ", capsys.readouterr().out, re.MULTILINE)
     # Its own format has no place for the trees inside; JSON lines have.
     assert all(sentence.heads is None for sentence in read(tmp_path / "out.focus"))
@@ -165,7 +166,7 @@ def test_parsed_drawn_and_diagnosed(trained: Path, tmp_path: Path, capsys: pytes
 
 
 def test_served(trained: Path) -> None:
-    with Api([Served("focus", checkpoint.load(trained))]) as api:
+    with Api([Served("focus", load(trained))]) as api:
         (one,) = api.parse({"text": "The quiet fox waits."}).sentences
     answer = one.answers[0]
     assert answer.forms == ["The", "quiet", "fox", "waits", "."]

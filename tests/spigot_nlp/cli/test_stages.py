@@ -62,11 +62,11 @@ def test_a_parser_of_trees_alone(only_trees: Path, tmp_path: Path, capsys: pytes
     record = json.loads(capsys.readouterr().out)[str(gold)]
     assert record["scores"] == {"trees": scores["dev"]}
     assert list(record["intervals"]) == ["uas", "uas_without_punctuation"]
-    assert spigot("predict", run, gold, "-o", tmp_path / "out.conllu", "--threads", "1") == 0
+    assert spigot("parse", run, gold, "-o", tmp_path / "out.conllu", "--threads", "1") == 0
     found = list(read(run / "predictions.dev.conllu"))
     assert [sentence.heads for sentence in read(tmp_path / "out.conllu")] == [sentence.heads for sentence in found]
     capsys.readouterr()
-    assert spigot("predict", run, gold, "-o", tmp_path / "out.sdp", "--threads", "1") == 1
+    assert spigot("parse", run, gold, "-o", tmp_path / "out.sdp", "--threads", "1") == 1
     assert "finds no graphs, so there are none to write" in capsys.readouterr().err
 
 
@@ -207,7 +207,7 @@ def test_a_second_graph_is_evaluated_drawn_and_parsed(two_graphs: Path, tmp_path
     record = json.loads(capsys.readouterr().out)[str(gold)]
     assert set(record["scores"]) == {"graphs", "dependencies"}
     assert {"labelled", "dependencies.labelled"} <= record["intervals"].keys()
-    assert spigot("predict", two_graphs, gold, "-o", out, "--threads", "1") == 0
+    assert spigot("parse", two_graphs, gold, "-o", out, "--threads", "1") == 0
     assert all(s.graph is not None and s.get("dependencies") is not None for s in read(out))
     assert spigot("compare", two_graphs, out, gold, *FAST, "--json") == 0
     results = json.loads(capsys.readouterr().out)["results"]
@@ -238,7 +238,7 @@ def test_devices_that_are_not_there(device: str, message: str, two_graphs: Path,
     for words in (
         ["train", "synthetic", "--out", run],
         ["evaluate", two_graphs, gold],
-        ["predict", two_graphs, gold, "-o", tmp_path / "out.jsonl"],
+        ["parse", two_graphs, gold, "-o", tmp_path / "out.jsonl"],
         ["parse", two_graphs, gold, "-o", tmp_path / "out.jsonl"],
     ):
         assert spigot(*words, "--device", device) == 1

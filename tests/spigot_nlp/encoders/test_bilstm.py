@@ -134,6 +134,6 @@ def test_a_new_encoder_needs_no_second_list(bag: type[AbstractEncoder]) -> None:
     whole = fresh(config, {"trees": TEXT})
     assert isinstance(whole.model.stages["syntax"].encoder, bag)
     assert [stage.encoder.outputs for stage in whole.model.stages.values()] == [3, 5]
-    assert next(whole.parse(TEXT)).heads is not None
+    assert next(whole.pipe(TEXT)).heads is not None
     with pytest.raises(ValueError, match="hidden"):
         make_config({"stages": {"syntax": {"annotation": "trees", "encoder": {**table, "hidden": 3}}}})

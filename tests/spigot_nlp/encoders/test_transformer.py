@@ -14,8 +14,7 @@ from torch import Tensor
 from spigot_nlp.batches import Batch, collate, encode
 from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.text.foreign import Foreign
-from spigot_nlp.data.vocab import Vocab
+from spigot_nlp.data.vocab import OutOfVocabulary, Vocab
 from spigot_nlp.encoders import (
     ENCODERS,
     BranchEncoder,
@@ -252,7 +251,9 @@ def test_no_word_is_new_to_it(folder: Path) -> None:
     encoder = {"kind": "transformer", "model": str(folder)}
     stages: dict[str, Any] = {"syntax": {"annotation": "trees", "encoder": encoder}}
     strange = [Sentence(("Zyzzyva", "fell"))]
-    assert fresh(make_config({"stages": stages}), {"trees": list(sentences(3))}).foreign(strange) == Foreign(2, 0)
+    assert fresh(make_config({"stages": stages}), {"trees": list(sentences(3))}).out_of_vocabulary(
+        strange
+    ) == OutOfVocabulary(2, 0)
 
 
 def test_a_branch_reads_its_states(folder: Path) -> None:

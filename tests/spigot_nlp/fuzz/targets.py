@@ -19,6 +19,7 @@ from spigot_nlp.models import checkpoint
 from spigot_nlp.serve.requests import read_query, read_request
 from tests.spigot_nlp.fuzz import seeds, sst_reader
 from tests.spigot_nlp.fuzz.contract import Broken
+from tests.spigot_nlp.parsing import load
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def _damaged_run(data: bytes, name: str) -> None:
         run = Path(folder) / "run"
         shutil.copytree(seeds.run(), run)
         (run / name).write_bytes(data)
-        parser = checkpoint.load(run)
-        list(parser.parse(seeds.SENTENCES[:2]))
+        parser = load(run)
+        list(parser.pipe(seeds.SENTENCES[:2]))
 
 
 def _tagger(data: bytes) -> None:

@@ -64,7 +64,7 @@ def test_batches_are_moved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     seen.clear()
     whole = three()
     text = [Sentence(sentence.forms) for sentence in TRAIN["all"]]
-    assert len(list(whole.parse(text))) == len(text)
+    assert len(list(whole.pipe(text))) == len(text)
     assert seen == ["cpu"]
 
 

@@ -205,7 +205,7 @@ def test_what_is_found_is_what_the_parser_finds_and_nothing_else() -> None:
     for whole in (SYSTEM, GRAPHS, TREES, parser("neurboparser", DATA), classifier("bilstm", DATA)):
         bare = [sentence.without_annotation() for sentence in given]
         found = inspect(whole, given)  # with annotation that must not be taken for an answer
-        assert [one.sentence for one in found] == list(whole.parse(bare))
+        assert [one.sentence for one in found] == list(whole.pipe(bare))
         assert {one.heads is None for one in found} == {"heads" not in whole.finds}
         assert {one.arcs is None for one in found} == {"graph" not in whole.finds}
     assert inspect(SYSTEM, []) == []
@@ -224,7 +224,7 @@ def test_a_tagger_is_used_unless_the_sentences_are_tagged() -> None:
     tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(corpus()["trees"].train))
     plain = Sentence(("The", "dog", "sees"))
     (found,) = inspect(tagged, [plain])
-    assert found.sentence == next(tagged.parse([plain]))
+    assert found.sentence == next(tagged.pipe([plain]))
     assert found.sentence.lemmas == ("the", "dog", "see")
     (ready,) = inspect(tagged, [replace(plain, tags=("NN", "NN", "NN"))], tagged=True)
     assert ready == inspect(SYSTEM, [replace(plain, tags=("NN", "NN", "NN"))])[0]

@@ -215,8 +215,8 @@ def test_answers_do_not_depend_on_the_batch(system: str) -> None:
     whole = classifier(system, DATA)
     whole.model.double()
     chosen = DATA["labels"].dev
-    together = list(whole.parse(chosen))
-    alone = [next(iter(whole.parse([sentence]))) for sentence in chosen]
+    together = list(whole.pipe(chosen))
+    alone = [next(iter(whole.pipe([sentence]))) for sentence in chosen]
     assert [s.graph for s in alone] == [s.graph for s in together]
     for one, other in zip(alone, together, strict=True):
         assert one.probabilities == pytest.approx(other.probabilities)
@@ -256,7 +256,7 @@ def test_trees_that_are_not_learned_need_no_parser(kind: str, system: str) -> No
     assert model.updated("classifier") == ["classifier"]
     labelled = [replace(sentence, label=k % 2) for k, sentence in enumerate(sentences(3))]
     model.loss(batch_of(labelled, whole, [1, 2, 3]), "classifier").sum().backward()
-    found = list(whole.parse(labelled))
+    found = list(whole.pipe(labelled))
     if kind == "right":
         assert [s.heads for s in found] == [tuple(range(len(s))) for s in labelled]
     assert all((s.heads is None) == (kind == "gold") for s in found)  # the right trees are read, and not found
@@ -270,13 +270,13 @@ def test_gold_trees_are_shown_to_no_other_system() -> None:
     bare = [sentence.without_annotation() for sentence in labelled]
     for settings in ({}, TREES, {"classifier__structure": "random"}):
         whole = classifier("spigot", DATA, **settings)
-        found = [(s.label, s.probabilities) for s in whole.parse(labelled)]
-        assert found == [(s.label, s.probabilities) for s in whole.parse(bare)]
+        found = [(s.label, s.probabilities) for s in whole.pipe(labelled)]
+        assert found == [(s.label, s.probabilities) for s in whole.pipe(bare)]
         assert [whole.visible(sentence) for sentence in labelled] == bare
     gold = classifier("spigot", DATA, classifier__structure="gold")
     assert [gold.visible(s) for s in labelled] == [replace(s, graph=None) for s in labelled]
     with pytest.raises(ValueError, match="needs trees"):
-        list(gold.parse(bare))
+        list(gold.pipe(bare))
 
 
 @pytest.mark.parametrize("structure", ["graphs", "trees", "left", "random"])
@@ -284,7 +284,7 @@ def test_gold_trees_are_shown_to_no_other_system() -> None:
 def test_empty_and_single_words_are_classified(structure: str, reader: str) -> None:
     whole = classifier("spigot", DATA, classifier__structure=structure, classifier__reader=reader)
     for chosen in ([Sentence(())], [Sentence(()), Sentence(("cat",)), Sentence(("never", "seen"))]):
-        found = list(whole.parse(chosen))
+        found = list(whole.pipe(chosen))
         assert [len(s.probabilities or ()) for s in found] == [2] * len(chosen)
         assert found[0].graph in (None, Graph.of([], [], found[0].graph.predicates if found[0].graph else ()))
     whole.model.loss(batch_of([Sentence((), label=0)], whole, [3]), "classifier").sum().backward()
@@ -333,7 +333,7 @@ def test_five_classes_with_any_numbers() -> None:
     data = review_corpus(train=20, classes=labels)
     whole = classifier("spigot", data)
     assert classes(whole).annotation.classes == (4, 5, 6, 8, 9)
-    found = list(whole.parse(reviews(6, 3, labels)))
+    found = list(whole.pipe(reviews(6, 3, labels)))
     assert {s.label for s in found} <= set(labels)
     assert all(len(s.probabilities or ()) == 5 for s in found)
     whole.model.loss(batch_of(data["labels"].train, whole), "classifier").sum().backward()
@@ -348,7 +348,7 @@ def test_a_graph_that_was_found_is_given_in_words() -> None:
     """The arcs, tops and predicates shown are those of the decoded parts."""
     whole: Parser = classifier("pipeline", DATA)
     sentence = DATA["labels"].dev[0]
-    (found,) = whole.parse([sentence])
+    (found,) = whole.pipe([sentence])
     z = read(whole.model, batch_of([sentence], whole))
     arcs, n = [], len(sentence)
     for i in range(1, n + 1):

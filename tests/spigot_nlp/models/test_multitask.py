@@ -67,7 +67,7 @@ def test_syntax_learns_through_its_heads(name) -> None:
     assert bool(len(stage.branches)) == name.startswith("freda")
     parser.model.loss(batch_of(parser, "semantics"), "semantics").sum().backward()
     assert syntax.scorer.out.weight.grad is not None
-    (answer,) = parser.parse([Sentence(("Rain", "fell"), tags=("NN", "VBD"))])
+    (answer,) = parser.pipe([Sentence(("Rain", "fell"), tags=("NN", "VBD"))])
     assert set(answer.annotations) == {"heads", "graph", "dependencies", "valency"}
 
 

@@ -29,6 +29,7 @@ from tests.spigot_nlp.parsing import (
     parser,
     semantics,
     sentences,
+    text_sentences,
 )
 
 DATA = corpus()
@@ -42,14 +43,14 @@ def bare(sentence: Sentence) -> Sentence:
 
 def test_order_and_words_are_kept() -> None:
     given = of_lengths([5, 1, 9, 2, 0, 7, 3], seed=4)
-    found = list(SYSTEM.parse(given))
+    found = list(SYSTEM.pipe(given))
     assert [(sentence.forms, sentence.tags) for sentence in found] == [(s.forms, s.tags) for s in given]
 
 
 @pytest.mark.parametrize("system", ALL_SYSTEMS)
 def test_trees_and_graphs_are_whole(system: str) -> None:
     whole = SYSTEM if system == "spigot" else parser(system, DATA)
-    for sentence in whole.parse(map(bare, of_lengths([4, 1, 0, 6], seed=5))):
+    for sentence in whole.pipe(map(bare, of_lengths([4, 1, 0, 6], seed=5))):
         assert sentence.graph is not None
         if system == "neurboparser":
             assert sentence.heads is None
@@ -68,12 +69,12 @@ def test_trees_and_graphs_are_whole(system: str) -> None:
 
 def test_what_is_annotated_is_not_looked_at() -> None:
     given = sentences(6, seed=9)
-    answers = list(SYSTEM.parse(map(bare, given)))
+    answers = list(SYSTEM.pipe(map(bare, given)))
     wrong = [
         replace(s, heads=(0,) + (1,) * (len(s) - 1), graph=Graph.of([Arc(1, 2, "XX")], [1]), relations=("x",) * len(s))
         for s in given
     ]
-    for answer, other in zip(answers, SYSTEM.parse(wrong), strict=True):
+    for answer, other in zip(answers, SYSTEM.pipe(wrong), strict=True):
         assert (answer.heads, answer.graph) == (other.heads, other.graph)
         assert other.relations is None
 
@@ -86,7 +87,7 @@ def test_nothing_that_was_annotated_is_handed_back(whole: Parser) -> None:
         replace(s, relations=("x",) * len(s), graph=Graph.of([Arc(1, 2, "XX")], [1]), label=7, probabilities=(0.5, 0.5))
         for s in sentences(4, seed=9)
     ]
-    for sentence, answer in zip(given, whole.parse(given), strict=True):
+    for sentence, answer in zip(given, whole.pipe(given), strict=True):
         kinds = ("heads", "graph", "label")
         assert tuple(kind for kind in kinds if getattr(answer, kind) is not None) == whole.gives
         assert answer.relations is None
@@ -103,7 +104,7 @@ def test_what_was_annotated_is_not_written_back_either() -> None:
     given = parse_conllu(Block(rows))
     assert FORMATS["conllu"].render(given, True)[0].split("\n") == rows
     for whole in (parser("neurboparser", DATA), classifier("bilstm")):
-        answer = next(whole.parse([given])).put("graph", None)
+        answer = next(whole.pipe([given])).put("graph", None)
         *comments, first, second = FORMATS["conllu"].render(answer, True)[0].split("\n")
         assert [row.split("\t")[6:9] for row in (first, second)] == [["_"] * 3] * 2
         assert comments == ([f"# label = {answer.label}"] if "label" in whole.gives else [])
@@ -111,26 +112,26 @@ def test_what_was_annotated_is_not_written_back_either() -> None:
 
 def test_the_answer_does_not_depend_on_the_company() -> None:
     given = [bare(sentence) for sentence in of_lengths([3, 8, 1, 5, 2, 8, 4], seed=6)]
-    together = list(SYSTEM.parse(given))
-    assert list(SYSTEM.parse(given, tokens=1)) == together  # one by one
-    assert list(SYSTEM.parse(reversed(given))) == together[::-1]
+    together = list(SYSTEM.pipe(given))
+    assert list(SYSTEM.pipe(given, batch=1)) == together  # one by one
+    assert list(SYSTEM.pipe(reversed(given))) == together[::-1]
     for k in range(len(given)):
-        assert list(SYSTEM.parse(given[k : k + 1])) == together[k : k + 1]
+        assert list(SYSTEM.pipe(given[k : k + 1])) == together[k : k + 1]
 
 
 def test_unknown_words_tags_and_very_long_sentences_are_parsed() -> None:
     strange = Sentence(("Ünbekannt", "", "\U0001f40c"), tags=("??", "NN", "VBZ"))
     untagged = Sentence(("cat", "sees"))
     longest = of_lengths([200], seed=7)[0]
-    found = list(SYSTEM.parse([strange, untagged, bare(longest)]))
+    found = list(SYSTEM.pipe([strange, untagged, bare(longest)]))
     assert [len(sentence.heads or ()) for sentence in found] == [3, 2, 200]
     assert found[1].tags is None
 
 
 def test_only_what_is_wanted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     given = list(map(bare, of_lengths([4, 1, 0, 6], seed=5)))
-    whole = list(SYSTEM.parse(given))
-    graphs = list(SYSTEM.parse(given, only=["graph"]))
+    whole = list(SYSTEM.pipe(given))
+    graphs = list(SYSTEM.pipe(given, only=["graph"]))
     assert [s.graph for s in graphs] == [s.graph for s in whole]  # which read trees
     assert all(s.heads is None for s in graphs)
 
@@ -138,13 +139,13 @@ def test_only_what_is_wanted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("nobody wants graphs")
 
     monkeypatch.setattr(SYSTEM.model.stages["semantics"], "evidence", unasked)
-    trees = list(SYSTEM.parse(given, only=["heads"]))
+    trees = list(SYSTEM.pipe(given, only=["heads"]))
     assert [s.heads for s in trees] == [s.heads for s in whole]
     assert all(s.graph is None for s in trees)
 
 
 def test_nothing_in_nothing_out() -> None:
-    assert list(SYSTEM.parse([])) == []
+    assert list(SYSTEM.pipe([])) == []
 
 
 def test_sentences_are_read_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,20 +158,20 @@ def test_sentences_are_read_as_they_are_needed(monkeypatch: pytest.MonkeyPatch) 
             taken += 1
             yield sentence
 
-    assert len(list(itertools.islice(SYSTEM.parse(stream()), 4))) == 4
+    assert len(list(itertools.islice(SYSTEM.pipe(stream()), 4))) == 4
     assert taken == 6
 
 
 def test_a_tagger_gives_tags_and_lemmas_whatever_there_is() -> None:
     tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA["trees"].train))
     plain = Sentence(("The", "dog", "sees"))
-    found = next(tagged.parse([plain]))
+    found = next(tagged.pipe([plain]))
     assert found.tags is not None
     assert found.lemmas == ("the", "dog", "see")
-    own = next(tagged.parse([replace(plain, tags=("X", "Y", "Z"), lemmas=("a", "b", "c"), upos=("X", "Y", "Z"))]))
+    own = next(tagged.pipe([replace(plain, tags=("X", "Y", "Z"), lemmas=("a", "b", "c"), upos=("X", "Y", "Z"))]))
     assert own == found  # what a sentence comes with is neither read nor shown
     ready = replace(plain, tags=found.tags, lemmas=found.lemmas)
-    assert next(tagged.parse([ready], tagged=True)) == found
+    assert next(tagged.pipe([ready], tagged=True)) == found
 
 
 def test_columns_that_nobody_looks_at_are_not_handed_back() -> None:
@@ -181,7 +182,7 @@ def test_columns_that_nobody_looks_at_are_not_handed_back() -> None:
             {"data": {"tags": "columns"}, "stages": {"syntax": {"annotation": "trees", "encoder": encoder}}}
         )
         blind = fresh(config, {"trees": [rain]})
-        found = next(blind.parse([rain]))
+        found = next(blind.pipe([rain]))
         assert found.tags == (rain.tags if tag_dim else None)
         assert found.lemmas == (rain.lemmas if lemma_dim else None)
         assert found.upos is None
@@ -201,7 +202,7 @@ def test_kernels_have_all_threads_where_they_do_the_work(monkeypatch: pytest.Mon
     with use_threads(3):
         for precision in ("float32", "int16"):
             whole.model.compute_in(precision)
-            for _ in whole.parse(DATA["trees"].dev[:1]):
+            for _ in whole.pipe(DATA["trees"].dev[:1]):
                 assert (torch.get_num_threads(), kernel_threads()) == (3, 3)
     assert seen == [(3, 3), (1, 3) if kernels.available else (3, 3)]
 
@@ -220,7 +221,7 @@ def test_features_of_words_are_not_copied_from_the_file() -> None:
     ]
     given = parse_conllu(Block(lines, opens=True))
     tagged = Parser(SYSTEM.config, SYSTEM.vocab, SYSTEM.model, Tagger.train(DATA["trees"].train))
-    found = next(tagged.parse([given]))
+    found = next(tagged.pipe([given]))
     comment, other, range_line, *words = render_conllu(replace(found, graph=None))[0].split("\n")
     assert [comment, other, range_line] == [*lines[:2], lines[4].replace("Correct=No|", "")]
     assert found.tags is not None
@@ -232,7 +233,7 @@ def test_features_of_words_are_not_copied_from_the_file() -> None:
 
 def test_senses_are_not_copied_from_the_gold_graph() -> None:
     given = replace(DATA["graphs"].train[0], graph=Graph(frames=("sense",) * len(DATA["graphs"].train[0])))
-    found = next(SYSTEM.parse([given]))
+    found = next(SYSTEM.pipe([given]))
     assert found.graph is not None
     assert found.graph.frames == ()
 
@@ -243,24 +244,25 @@ def test_text_is_cut_and_read_in_the_manner_of_the_training_data() -> None:
     tagged = Parser(whole.config, whole.vocab, whole.model, Tagger.train(DATA["trees"].train))
     text = 'The far-off dog cannot see. "Do n\'t!"'
     forms = [("The", "far-off", "dog", "cannot", "see", "."), ('"', "Do", "n't", "!", '"')]
-    found = list(tagged.parse_text(text))
+    found = list(text_sentences(tagged, text))
     assert [sentence.forms for sentence in found] == forms  # as they are written
-    assert list(tagged.parse_text(iter(text))) == found  # in pieces of any size
-    spelt = list(tagged.parse(map(Sentence, [forms[0], ("“", "Do", "n’t", "!", "”")])))
+    pieces = tagged.conventions.sentences(iter(text))
+    assert list(tagged.pipe(pieces, plain=True)) == found  # in pieces of any size
+    spelt = list(tagged.pipe(map(Sentence, [forms[0], ("“", "Do", "n’t", "!", "”")])))
     assert tagged.read([Sentence(forms[1])], plain=True)[0].forms == spelt[1].forms
     for answer, other in zip(found, spelt, strict=True):
         assert (answer.heads, answer.graph, answer.tags) == (other.heads, other.graph, other.tags)
     assert found[1].lemmas == ('"', "do", "n't", "!", '"')
-    assert [s.forms for s in tagged.parse_text("far - off .\nbut-so .", lines=True, tokenised=True)] == [
+    assert [s.forms for s in text_sentences(tagged, "far - off .\nbut-so .", lines=True, tokenised=True)] == [
         ("far", "-", "off", "."),
         ("but-so", "."),
     ]
-    assert list(tagged.parse_text("")) == []
+    assert list(text_sentences(tagged, "")) == []
 
 
 def test_text_has_no_right_trees() -> None:
     with pytest.raises(ValueError, match="plain text has none"):
-        classifier(classifier__structure="gold").parse_text("Rain fell.")
+        classifier(classifier__structure="gold")("Rain fell.")
 
 
 def test_tags_that_a_system_finds_are_no_input_of_its_stages() -> None:
@@ -280,19 +282,13 @@ def test_tags_that_a_system_finds_are_no_input_of_its_stages() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("Rain.", "this is text; use parse_text"),
-        (b"Rain.", "this is text; use parse_text"),
-        (["Rain."], "one of these is 'str'; use parse_text for text"),
+        ("Rain.", "many texts or sentences"),
+        (b"Rain.", "many texts or sentences"),
+        ([Sentence(("Rain",)), "Rain."], "number 2 is 'str'"),
+        (["Rain.", 5], "number 2 is 'int'"),
+        ([b"Rain."], "number 1 is 'bytes'"),
     ],
 )
 def test_text_is_no_list_of_sentences(given: Any, says: str) -> None:
     with pytest.raises(TypeError, match=says):
-        list(SYSTEM.parse(given))
-
-
-@pytest.mark.parametrize(
-    ("given", "says"), [(b"Rain.", "bytes; decode it first"), (["Rain.", 5], "strings, and one of these is 'int'")]
-)
-def test_what_is_no_text(given: Any, says: str) -> None:
-    with pytest.raises(TypeError, match=says):
-        list(SYSTEM.parse_text(given))
+        list(SYSTEM.pipe(given))

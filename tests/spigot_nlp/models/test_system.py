@@ -168,12 +168,12 @@ def test_a_stage_may_read_two() -> None:
 def test_answers_come_in_order_of_stages_and_of_sentences() -> None:
     whole = three()
     given = [s.without_annotation() for s in sentences(7, seed=6)]
-    found = list(whole.parse(given))
+    found = list(whole.pipe(given))
     assert [s.forms for s in found] == [s.forms for s in given]
-    for one, other in zip(whole.parse(given[::-1]), found[::-1], strict=True):  # in other batches, so but for rounding
+    for one, other in zip(whole.pipe(given[::-1]), found[::-1], strict=True):  # in other batches, so but for rounding
         assert one.probabilities == pytest.approx(other.probabilities)
         assert one.put("probabilities", None) == other.put("probabilities", None)
-    assert [next(whole.parse([s])).graph for s in given] == [s.graph for s in found]
+    assert [next(whole.pipe([s])).graph for s in given] == [s.graph for s in found]
     assert list(whole.model.parse(labelled(whole))) == STAGES
     assert whole.finds == whole.gives == ("heads", "graph", "label")
     assert all(None not in (s.heads, s.graph, s.label, s.probabilities) for s in found)
@@ -280,7 +280,7 @@ def test_two_graphs_are_no_different_from_a_tree_and_a_graph() -> None:
     }
     whole = fresh(make_config({"stages": stages}), {"all": text})
     assert whole.finds == ("graph", "second")
-    for found in whole.parse(text[:3]):
+    for found in whole.pipe(text[:3]):
         assert None not in (found.graph, found.get("second"))
         assert found.heads is None
     batch = batch_of(text[:3], whole)
@@ -305,7 +305,7 @@ def test_tags_that_a_stage_finds_can_be_read_by_another() -> None:
     whole.model.loss(batch, "syntax").sum().backward()
     assert reached(whole.model.stages["tagger"])
     assert whole.model.updated("syntax") == ["tagger", "syntax"]
-    (found,) = whole.parse([Sentence(("The", "dog", "sees"))])
+    (found,) = whole.pipe([Sentence(("The", "dog", "sees"))])
     assert found.tags is not None
     assert found.heads is not None
 

@@ -12,7 +12,7 @@ from spigot import AbstractTrees
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.lemmas import annotate
 from spigot_nlp.data.tagging.tagger import Tagger
-from spigot_nlp.models.uncertainty import head_entropy
+from spigot_nlp.models.inspection import head_entropy
 from spigot_nlp.nn.scorers import PairScorer
 from tests.spigot_nlp.parsing import batch_of, corpus, parser, sentences, syntax
 

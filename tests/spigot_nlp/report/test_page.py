@@ -9,7 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from spigot_nlp.report.page import Page, Picture, Section, check_target, policy, render, write
+from spigot_nlp.data.formats.files import check_target
+from spigot_nlp.report.page import Page, Picture, Section, policy, render, write
 from spigot_nlp.tables import Cell, Table, TableRow
 
 PAGE = Page(

@@ -28,6 +28,7 @@ from spigot_nlp.report.results import SAMPLES
 from spigot_nlp.report.runs import report
 from spigot_nlp.report.step_chart import touched
 from spigot_nlp.training import train
+from tests.spigot_nlp.parsing import load
 from tests.spigot_nlp.report.test_page import Outline
 
 ENCODER = {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}
@@ -283,7 +284,7 @@ def test_sentences_are_chosen_once_and_for_a_reason() -> None:
 
 
 def test_accounts_show_the_same_parts_for_both_estimators(runs: list[Path]) -> None:
-    parser = checkpoint.load(runs[1])
+    parser = load(runs[1])
     sentence = next(read(runs[1] / "gold.train.jsonl"))
     markup = account_markup(parser, "spigot", [sentence])
     assert "nan" not in markup

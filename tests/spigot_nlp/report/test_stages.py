@@ -21,6 +21,7 @@ from spigot_nlp.report.runs import report
 from spigot_nlp.report.speed import Pace
 from spigot_nlp.training import train
 from spigot_nlp.training.judges import judges
+from tests.spigot_nlp.parsing import load
 
 SMALL = {"encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}, "mlp": 8}
 GRAPHS = {**SMALL, "annotation": "graphs", "loss": "log", "pruning": {"learned": False, "rare_role": 0}}
@@ -105,7 +106,7 @@ def test_there_are_curves_of_whatever_the_steps_have(pages: dict[str, Page]) -> 
 
 
 def test_a_wire_can_be_looked_at(runs: dict[str, Path], pages: dict[str, Page]) -> None:
-    parser = checkpoint.load(runs["three"])
+    parser = load(runs["three"])
     wires = live_wires(parser)
     assert list(wires) == ["syntax -> semantics", "semantics -> mood"]
     sentence = next(read(runs["three"] / "gold.train.jsonl"))
@@ -130,7 +131,7 @@ def test_a_wire_can_be_looked_at(runs: dict[str, Path], pages: dict[str, Page]) 
 
 def test_tags_that_passed_are_written_under_the_words(runs: dict[str, Path]) -> None:
     sentence = next(read(runs["tags"] / "gold.train.jsonl"))
-    markup = account_markup(checkpoint.load(runs["tags"]), "mine", [sentence], count=1)
+    markup = account_markup(load(runs["tags"]), "mine", [sentence], count=1)
     assert "<h4>" not in markup  # there is one wire
     assert markup.count('class="tag') >= len(sentence)
     assert "is a predicate" not in markup
@@ -168,7 +169,7 @@ def test_any_structure_inside_may_have_changed(runs: dict[str, Path]) -> None:
     run = read_run(runs["three"])
     gold = run.gold("dev")
     assert gold is not None
-    mine = answers(Contender("mine", (run,), 0), checkpoint.load(run.path), gold[:1])
+    mine = answers(Contender("mine", (run,), 0), load(run.path), gold[:1])
     assert not judge(mine, mine)[0].changed
     for name, value in (("heads", gold[0].heads), ("graph", gold[0].graph)):
         other = mine.found[0].put(name, value)

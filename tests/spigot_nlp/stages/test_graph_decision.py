@@ -174,7 +174,7 @@ def test_a_stage_decides_without_scores_of_all_roles(determinism: bool) -> None:
     torch.testing.assert_close(worth, best, atol=1e-2, rtol=1e-2)
     lengths = batch.lengths.tolist()
     assert decision.found(lengths) == stage.found(z, None, lengths)
-    parsed = list(parser.parse(given))
+    parsed = list(parser.pipe(given))
     assert [parsed[k].graph for k in order] == [some["graph"] for some in decision.found(lengths)]
 
 

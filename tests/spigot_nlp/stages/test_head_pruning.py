@@ -12,7 +12,6 @@ from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import load_corpus
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.build import fresh
-from spigot_nlp.models.checkpoint import load
 from spigot_nlp.models.inspection import inspect
 from spigot_nlp.models.system import System
 from spigot_nlp.stages import TreeStage
@@ -21,7 +20,7 @@ from spigot_nlp.stages.head_pruning import HeadPruner, HeadPruning
 from spigot_nlp.stages.trees import TreeSettings
 from spigot_nlp.training import Step, train
 from tests.spigot import brute
-from tests.spigot_nlp.parsing import batch_of, corpus, experiment, of_lengths, parser, sentences, syntax
+from tests.spigot_nlp.parsing import batch_of, corpus, experiment, load, of_lengths, parser, sentences, syntax
 from tests.spigot_nlp.training.trainings import Training, check_resumes, steps_of
 
 WHOLE = parser()

@@ -15,17 +15,15 @@ from spigot_nlp.config import make_config
 from spigot_nlp.corpora.corpus import Corpus
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models.inspection import inspect
+from spigot_nlp.models.inspection import head_entropy, inspect
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.uncertainty import head_entropy
 from spigot_nlp.models.wire import Answer
 from spigot_nlp.stages import TreeStage
 from spigot_nlp.stages.constraints import Constraints
 from spigot_nlp.stages.tree_decision import TreeDecision
-from spigot_nlp.training import load
 from spigot_nlp.training.start import build
 from tests.spigot import brute
-from tests.spigot_nlp.parsing import batch_of, corpus, experiment, sentences, syntax
+from tests.spigot_nlp.parsing import batch_of, corpus, experiment, load, sentences, syntax
 from tests.spigot_nlp.training.trainings import Training, begin, rest_of, steps_of
 
 NAMES = {"DT": "det", "NN": "arg", "VBZ": "root", "RB": "advmod"}
@@ -112,7 +110,7 @@ def test_a_parser_learns_relations_and_is_judged_by_them() -> None:
     scores = [step.dev for step in trainer.steps() if step.dev is not None]
     assert list(scores[0])[:2] == ["LAS", "UAS"]
     assert max(score["LAS"] for score in scores) > 85
-    found = list(trainer.parser.parse(data["trees"].dev))
+    found = list(trainer.parser.pipe(data["trees"].dev))
     assert sum(a.relations == b.relations for a, b in zip(found, data["trees"].dev, strict=True)) >= 3
     says = trainer.parser.model.annotations["syntax"].fares(data["trees"].dev[0], found[0])
     assert says.endswith("with their relation")
@@ -201,13 +199,13 @@ def test_a_labelled_run_resumes_and_writes_relations(tmp_path: Path) -> None:
     assert tomllib.loads((tmp_path / "whole" / "config.toml").read_text())["stages"]["syntax"]["labelled"]
     written = list(read(tmp_path / "whole" / "predictions.test.conllu"))
     assert all(sentence.relations is not None for sentence in written)
-    again = list(load(tmp_path / "whole").parse(written))
+    again = list(load(tmp_path / "whole").pipe(written))
     assert [s.relations for s in again] == [s.relations for s in written]
     # A run of an earlier version, which did not say which relation is that of the root.
     names = tmp_path / "whole" / "vocab.json"
     assert '"root": "root"' in names.read_text()
     names.write_text(names.read_text().replace(', "root": "root"', ""))
-    assert all(None not in (s.heads, s.relations) for s in load(tmp_path / "whole").parse(written))
+    assert all(None not in (s.heads, s.relations) for s in load(tmp_path / "whole").pipe(written))
     settings["stages"]["syntax"]["start"] = str(tmp_path / "whole")
     further = make_config(settings)
     assert steps_of(further, tmp_path / "further")[0].loss > 0
@@ -262,7 +260,7 @@ def test_words_hang_on_the_root_by_its_relation_and_on_words_by_others() -> None
     given = [sentence.without_annotation() for sentence in sentences(12, seed=3)]
     for precision in ("float32", "int16"):
         parser.model.compute_in(precision)
-        for found in parser.parse(given):
+        for found in parser.pipe(given):
             assert found.heads is not None
             assert [not head for head in found.heads] == [name == "root" for name in found.relations or ()]
 
@@ -285,7 +283,7 @@ def test_trees_are_decided_for_without_scores_of_all_relations() -> None:
     torch.testing.assert_close(worth, best, atol=1e-2, rtol=1e-3)  # among equals it may decide otherwise
     lengths = batch.lengths.tolist()
     assert decision.found(lengths) == stage(parser).found(z, None, lengths)
-    parsed = list(parser.parse(given))
+    parsed = list(parser.pipe(given))
     assert [parsed[k].heads for k in order] == [some["heads"] for some in decision.found(lengths)]
 
 

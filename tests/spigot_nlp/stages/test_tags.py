@@ -116,8 +116,8 @@ def test_a_system_that_tags_does_not_look_at_tags() -> None:
     config = make_config({"stages": {"tagger": {"annotation": "tags", **SIZES}}})
     whole = fresh(config, {"trees": TEXT})
     wrong = [sentence.put("tags", ("NN",) * len(sentence)) for sentence in TEXT]
-    found = list(whole.parse(TEXT))
-    assert [s.tags for s in whole.parse(wrong)] == [s.tags for s in found]
+    found = list(whole.pipe(TEXT))
+    assert [s.tags for s in whole.pipe(wrong)] == [s.tags for s in found]
     assert [s.forms for s in found] == [s.forms for s in TEXT]
     assert {tag for s in found for tag in s.tags or ()} <= set(TAGS.tags)
     assert whole.finds == ("tags",)
@@ -127,7 +127,7 @@ def test_tags_may_stand_elsewhere() -> None:
     text = [sentence.put("supertags", tuple(tag.lower() for tag in sentence.tags or ())) for sentence in TEXT]
     config = make_config({"stages": {"super": {"annotation": "tags", "field": "supertags", **SIZES}}})
     whole = fresh(config, {"trees": text})
-    for sentence, found in zip(text, whole.parse(text), strict=True):
+    for sentence, found in zip(text, whole.pipe(text), strict=True):
         assert len(found.get("supertags")) == len(sentence)
         assert set(found.get("supertags")) <= {tag.lower() for tag in TAGS.tags}
         assert found.tags is None  # nobody looks at those

@@ -14,12 +14,12 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation.labels import score_labels
 from spigot_nlp.models import checkpoint
-from spigot_nlp.models.checkpoint import load, write_tensors
+from spigot_nlp.models.checkpoint import write_tensors
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training import resume, train
 from spigot_nlp.training.plan import phases
 from spigot_nlp.training.start import build, init_stages
-from tests.spigot_nlp.parsing import classification, classifier, review_corpus, reviews, semantics, sentences
+from tests.spigot_nlp.parsing import classification, classifier, load, review_corpus, reviews, semantics, sentences
 from tests.spigot_nlp.training.test_run import finished
 from tests.spigot_nlp.training.trainings import Training, begin, rest_of, steps_of
 
@@ -79,7 +79,7 @@ def test_a_run_folder_says_how_good_it_is(
     gold, predicted = list(read(data / "test.jsonl")), list(read(out / "predictions.id.jsonl"))
     assert scores["id"] == json.loads(json.dumps(asdict(score_labels(gold, predicted))))
     system = load(out)
-    again = list(system.parse(map(system.visible, gold)))
+    again = list(system.pipe(map(system.visible, gold)))
     assert [(s.label, s.heads) for s in again] == [(s.label, s.heads) for s in predicted]
     assert [s.graph and s.graph.arcs for s in again] == [s.graph and s.graph.arcs for s in predicted]
     for one, other in zip(again, predicted, strict=True):

@@ -47,9 +47,9 @@ def test_a_joint_phase_is_judged_by_both_tasks_the_end_task_first() -> None:
     judge, phase = development()
     scores, _ = judge.scores(phase, {})
     assert list(scores) == ["accuracy", "LF", "UF"]
-    predicted = list(judge.parser.parse(DATA["labels"].dev, tagged=True))
+    predicted = list(judge.parser.pipe(DATA["labels"].dev, tagged=True))
     assert scores["accuracy"] == pytest.approx(100 * accuracy(DATA["labels"].dev, predicted))
-    parsed = list(judge.parser.parse(DATA["graphs"].dev, tagged=True))
+    parsed = list(judge.parser.pipe(DATA["graphs"].dev, tagged=True))
     assert scores["LF"] == pytest.approx(100 * graph_counts(DATA["graphs"].dev, parsed).f1())
     assert scores["UF"] == pytest.approx(100 * graph_counts(DATA["graphs"].dev, parsed, labelled=False).f1())
 
@@ -58,7 +58,7 @@ def test_trees_are_judged_by_their_own_measure() -> None:
     judge, phase = development(**TREES)
     scores, _ = judge.scores(phase, {})
     assert list(scores) == ["accuracy", "UAS"]
-    parsed = list(judge.parser.parse(DATA["trees"].dev, tagged=True))
+    parsed = list(judge.parser.pipe(DATA["trees"].dev, tagged=True))
     assert scores["UAS"] == pytest.approx(100 * tree_counts(DATA["trees"].dev, parsed).accuracy())
 
 
@@ -94,7 +94,7 @@ def test_a_latent_tree_is_held_against_the_right_one_where_it_is_known() -> None
     judge, phase = development(data=data, **TREES, **LATENT)
     scores, _ = judge.scores(phase, {})
     assert list(scores) == ["accuracy", "UAS"]
-    predicted = list(judge.parser.parse(data["labels"].dev))
+    predicted = list(judge.parser.pipe(data["labels"].dev))
     assert scores["UAS"] == pytest.approx(100 * tree_counts(data["labels"].dev, predicted).accuracy())
     half = [data["labels"].dev[0], *DATA["labels"].dev]
     judge, phase = development(data=with_dev(half), **TREES, **LATENT)
@@ -114,7 +114,7 @@ def test_how_much_is_new_since_the_last_epoch(data: Corpus, kind: dict[str, Any]
     kept = json.loads(json.dumps(structures))  # as in a checkpoint
     again, _ = judge.scores(phase, kept)
     assert again["changed"] == 0
-    predicted = list(judge.parser.parse(data["labels"].dev))
+    predicted = list(judge.parser.pipe(data["labels"].dev))
     other = [_moved(sentence, judge.parser) for sentence in predicted]
     scores, after = judge.scores(phase, json.loads(json.dumps({inside: [moved for moved, _, _ in other]})))
     differ, total = (sum(column) for column in zip(*(counts for _, *counts in other), strict=True))
@@ -149,7 +149,7 @@ def test_a_class_that_training_never_saw_counts_as_wrong() -> None:
     strange = [replace(sentence, label=17) for sentence in DATA["labels"].dev]
     judge, phase = development("bilstm", with_dev(strange))
     assert judge.scores(phase, {})[0] == {"accuracy": 0.0}
-    mixed = [strange[0], *(replace(s, label=s.label) for s in judge.parser.parse(DATA["labels"].dev[1:]))]
+    mixed = [strange[0], *(replace(s, label=s.label) for s in judge.parser.pipe(DATA["labels"].dev[1:]))]
     judge, phase = development("bilstm", with_dev(mixed))
     assert judge.scores(phase, {})[0]["accuracy"] == pytest.approx(75)
 
@@ -164,7 +164,7 @@ def test_an_empty_sentence_has_a_structure_too() -> None:
 
 
 def test_what_the_system_does_not_find_is_left_out() -> None:
-    (found,) = classifier("spigot", DATA).parse([Sentence(("cat",), heads=(0,))])
+    (found,) = classifier("spigot", DATA).pipe([Sentence(("cat",), heads=(0,))])
     assert found.heads is None
     assert isinstance(found.graph, Graph)
 
@@ -190,7 +190,7 @@ def test_a_measure_that_two_stages_share_is_named_after_the_earlier_one() -> Non
     assert list(scores) == ["LF", "UF", "other LF", "other UF"]
     assert (judge.measure("main"), judge.measure("other")) == ("LF", "other LF")
     gold = judge.corpus["graphs"].dev
-    predicted = list(judge.parser.parse(gold, tagged=True))
+    predicted = list(judge.parser.pipe(gold, tagged=True))
     assert scores["LF"] == pytest.approx(100 * graph_counts(gold, predicted).f1())
     assert scores["other LF"] == pytest.approx(100 * graph_counts(gold, predicted, field="other").f1())
 

@@ -11,7 +11,7 @@ from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.packing import pack, packed
 from spigot_nlp.training.start import build
-from tests.spigot_nlp.parsing import corpus, parser
+from tests.spigot_nlp.parsing import corpus, load, parser
 
 DATA = corpus(train=8, dev=3)
 
@@ -48,8 +48,8 @@ def test_tensors_of_any_shape_and_kind_come_back() -> None:
 def test_a_packed_system_finds_what_the_whole_one_finds(tmp_path: Path) -> None:
     whole = parser("spigot", DATA, syntax__encoder__hidden=40)
     small = pack(saved(whole, tmp_path / "run"), tmp_path / "small")
-    found = checkpoint.load(small)
-    assert list(found.parse(DATA["graphs"].dev)) == list(whole.parse(DATA["graphs"].dev))
+    found = load(small)
+    assert list(found.pipe(DATA["graphs"].dev)) == list(whole.pipe(DATA["graphs"].dev))
     sizes = [(folder / checkpoint.MODEL).stat().st_size for folder in (tmp_path / "run", small)]
     assert sizes[1] < 0.45 * sizes[0]
     with pytest.raises(FileExistsError, match="is there already"):
@@ -64,7 +64,7 @@ def test_what_a_base_has_is_kept_once(tmp_path: Path) -> None:
     more = pack(saved(first, tmp_path / "two"), tmp_path / "more", base=str(base))
     kept = checkpoint.read_tensors(more / checkpoint.MODEL)[0]
     assert {name.removesuffix(checkpoint.SCALE) for name in kept} == {"_stages.semantics.predicates.first.weight"}
-    assert list(checkpoint.load(more).parse(DATA["graphs"].dev)) == list(first.parse(DATA["graphs"].dev))
+    assert list(load(more).pipe(DATA["graphs"].dev)) == list(first.pipe(DATA["graphs"].dev))
     other = saved(parser("spigot", corpus(train=3, dev=1)), tmp_path / "other")
     with pytest.raises(ValueError, match="knows other words than"):
         pack(other, tmp_path / "never", base=str(base))
@@ -76,7 +76,7 @@ def test_a_base_that_is_gone_is_named(tmp_path: Path) -> None:
     more = pack(run, tmp_path / "more", base=str(base))
     base.rename(tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError, match=r"base is no run folder"):
-        checkpoint.load(more)
+        load(more)
 
 
 def test_a_copy_of_a_model_that_builds_on_another_stands_alone(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_a_copy_of_a_model_that_builds_on_another_stands_alone(tmp_path: Path) -
     more = pack(saved(whole, tmp_path / "two"), tmp_path / "more", base=str(base))
     alone = pack(more, tmp_path / "alone")
     again = pack(more, tmp_path / "again", base=str(base))
-    expected = list(checkpoint.load(more).parse(DATA["graphs"].dev))
-    assert list(checkpoint.load(again).parse(DATA["graphs"].dev)) == expected
+    expected = list(load(more).pipe(DATA["graphs"].dev))
+    assert list(load(again).pipe(DATA["graphs"].dev)) == expected
     base.rename(tmp_path / "elsewhere")
-    assert list(checkpoint.load(alone).parse(DATA["graphs"].dev)) == expected
+    assert list(load(alone).pipe(DATA["graphs"].dev)) == expected
     assert "base" not in checkpoint.read_names(alone)
 
 
@@ -112,7 +112,7 @@ def test_lemmas_are_copied_or_learned_from_the_training_text(tmp_path: Path) -> 
     run = saved(build(config, load_corpus(config.data)), tmp_path / "run")
     written = (run / checkpoint.LEMMAS).read_bytes()
     assert (pack(run, tmp_path / "copied") / checkpoint.LEMMAS).read_bytes() == written
-    assert checkpoint.load(tmp_path / "copied").lemmas is not None
+    assert load(tmp_path / "copied").lemmas is not None
     (run / checkpoint.LEMMAS).unlink()
-    assert checkpoint.load(run).lemmas is None  # as runs of earlier versions
+    assert load(run).lemmas is None  # as runs of earlier versions
     assert (pack(run, tmp_path / "learned") / checkpoint.LEMMAS).read_bytes() == written

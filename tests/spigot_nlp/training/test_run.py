@@ -19,12 +19,12 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation.metrics import score_graphs
 from spigot_nlp.models import checkpoint
-from spigot_nlp.models.checkpoint import load, read_config, read_tensors, write_tensors
+from spigot_nlp.models.checkpoint import read_config, read_tensors, write_tensors
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training import Diverged, Step, resume, train
 from spigot_nlp.training.lock import RunLocked, lock_run
 from spigot_nlp.training.start import build
-from tests.spigot_nlp.parsing import classification, experiment, parser, sentences, syntax
+from tests.spigot_nlp.parsing import classification, experiment, load, parser, sentences, syntax
 from tests.spigot_nlp.training.trainings import begin, rest_of, steps_of
 
 
@@ -82,12 +82,12 @@ def test_a_run_folder_holds_all_that_is_needed(data: Path, tmp_path: Path) -> No
     assert [(line["phase"], line["epoch"], line["step"], line["loss"]) for line in logged] == [
         (step.phase, step.epoch, step.step, step.loss) for step in steps
     ]
-    assert list(load(out).parse(read(data / "test.sdp")))  # usable
+    assert list(load(out).pipe(read(data / "test.sdp")))  # usable
     gold, predicted = list(read(data / "test.sdp")), list(read(out / "predictions.id.sdp"))
     scores = json.loads((out / "scores.json").read_text())
     assert set(scores) == {"dev", "id", "dev trees", "id trees"}
     assert scores["id"] == json.loads(json.dumps(asdict(score_graphs(gold, predicted))))
-    assert [s.graph and s.graph.arcs for s in load(out).parse(gold)] == [s.graph and s.graph.arcs for s in predicted]
+    assert [s.graph and s.graph.arcs for s in load(out).pipe(gold)] == [s.graph and s.graph.arcs for s in predicted]
 
 
 def test_the_model_on_disk_is_the_best_one(data: Path, tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_predicted_tags_bring_their_tagger_along(data: Path, tmp_path: Path) -> 
     assert system.tagger is not None
     bare = [replace(s, tags=None, lemmas=None, heads=None, graph=None) for s in read(data / "test.sdp")]
     predicted = list(read(tmp_path / "run" / "predictions.id.sdp"))
-    assert [s.graph and s.graph.arcs for s in system.parse(bare)] == [s.graph and s.graph.arcs for s in predicted]
+    assert [s.graph and s.graph.arcs for s in system.pipe(bare)] == [s.graph and s.graph.arcs for s in predicted]
 
 
 def test_equal_seeds_build_equal_parsers_and_leave_the_generator_alone() -> None:
@@ -346,7 +346,7 @@ def test_equal_seeds_build_equal_parsers_and_leave_the_generator_alone() -> None
 def test_without_development_data_a_run_ends_all_the_same(data: Path, tmp_path: Path) -> None:
     files = {f"data__{task}": {"train": [f"train.{end}"]} for task, end in (("trees", "conllu"), ("graphs", "sdp"))}
     train(experiment("ste", data__root=str(data), **files), tmp_path / "run")
-    assert list(load(tmp_path / "run").parse(sentences(2)))
+    assert list(load(tmp_path / "run").pipe(sentences(2)))
 
 
 def test_each_file_is_read_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

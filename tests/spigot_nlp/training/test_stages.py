@@ -13,10 +13,10 @@ from spigot_nlp.corpora.corpus import Corpus, Split, load_corpus
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.models import checkpoint
-from spigot_nlp.models.checkpoint import load, write_tensors
+from spigot_nlp.models.checkpoint import write_tensors
 from spigot_nlp.training import Step
 from spigot_nlp.training.start import build, init_stages
-from tests.spigot_nlp.parsing import corpus, review_corpus, sentences
+from tests.spigot_nlp.parsing import corpus, load, review_corpus, sentences
 from tests.spigot_nlp.training.stages import ENCODER, PRUNING, alone, experiment, shared_encoder, three_stages
 from tests.spigot_nlp.training.test_run import finished
 from tests.spigot_nlp.training.trainings import Training, begin, check_resumes, rest_of, steps_of
@@ -70,7 +70,7 @@ def test_one_stage_is_trained_from_a_file(
     (field,) = parser.finds
     gold = list(read(data / f"test.{next(iter(sets.values()))}"))
     predicted = list(read(tmp_path / "run" / f"predictions.id.{suffix}"))
-    again = list(parser.parse(gold))
+    again = list(parser.pipe(gold))
     plain = parser.model.annotations["only"].plain
     assert [plain(s.get(field)) for s in again] == [plain(s.get(field)) for s in predicted]
     assert all(sentence.get(field) is not None for sentence in again)
@@ -82,7 +82,7 @@ def test_a_tagger_does_not_look_at_the_tags_it_is_to_find(data: Path) -> None:
     gold = list(read(data / "dev.conllu"))
     mixed = [replace(sentence, tags=("NN",) * len(sentence)) for sentence in gold]
     bare = [Sentence(sentence.forms, lemmas=sentence.lemmas) for sentence in gold]
-    found = [[sentence.tags for sentence in parser.parse(some)] for some in (gold, mixed, bare)]
+    found = [[sentence.tags for sentence in parser.pipe(some)] for some in (gold, mixed, bare)]
     assert found[0] == found[1] == found[2]
 
 
@@ -98,7 +98,7 @@ def test_three_stages_leave_a_folder_that_says_everything(data: Path, tmp_path: 
     assert written == {f"predictions.{part}.{end}" for part in ("dev", "id") for end in ("jsonl", "sdp", "conllu")}
     (kept, *_) = read(tmp_path / "run" / "gold.dev.jsonl")  # the same words are in all three files
     assert None not in (kept.label, kept.graph, kept.heads)
-    (found,) = load(tmp_path / "run").parse(sentences(1))
+    (found,) = load(tmp_path / "run").pipe(sentences(1))
     assert None not in (found.label, found.graph, found.heads, found.probabilities)
 
 
@@ -126,7 +126,7 @@ def test_two_graphs_with_one_encoder(data: Path, tmp_path: Path) -> None:
     parser = load(tmp_path / "run")
     gold = list(read(data / "test.both.jsonl"))
     for sentence, main, other in zip(
-        parser.parse(gold),
+        parser.pipe(gold),
         read(tmp_path / "run" / "predictions.id.sdp"),
         read(tmp_path / "run" / "predictions.id.other.sdp"),
         strict=True,

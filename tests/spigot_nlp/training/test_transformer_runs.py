@@ -13,12 +13,11 @@ from spigot_nlp.config import Config, make_config
 from spigot_nlp.corpora.corpus import Corpus, Split, load_corpus
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.encoders import TransformerEncoder
-from spigot_nlp.models.checkpoint import load
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.training.jackknife import Jackknife
 from spigot_nlp.training.start import build
 from tests.spigot_nlp import transformers as tiny
-from tests.spigot_nlp.parsing import sentences
+from tests.spigot_nlp.parsing import load, sentences
 from tests.spigot_nlp.training.test_run import finished
 from tests.spigot_nlp.training.trainings import Training, begin, rest_of, steps_of
 
@@ -66,7 +65,7 @@ def test_an_interrupted_run_ends_like_one_that_was_not(shared: bool, options: di
     assert len(rest_of(tmp_path / "cut")) == total - total // 2
     assert finished(tmp_path / "cut") == finished(tmp_path / "whole")
     parser = load(tmp_path / "cut")
-    (rain,) = parser.parse([Sentence(("The", "dog", "unbelievably", "\u00ad", "sleeps"))])
+    (rain,) = parser.pipe([Sentence(("The", "dog", "unbelievably", "\u00ad", "sleeps"))])
     assert rain.heads is not None
     assert rain.graph is not None
     tuned = [m for m in parser.model.modules() if isinstance(m, TransformerEncoder)]

@@ -350,6 +350,19 @@ def require(path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(errno.EISDIR, "a folder, not a data file", os.fspath(path))
 
 
+def check_target(path: Path) -> None:
+    """Complain now if a file cannot be written later, after the work is done."""
+    folder = path.parent
+    if not folder.exists():
+        raise FileNotFoundError(f"cannot write {path}: the folder {folder} does not exist.")
+    if not folder.is_dir():
+        raise NotADirectoryError(f"cannot write {path}: {folder} is not a folder.")
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it, e.g. {path / 'report.html'}.")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"cannot write {path}: no permission to write in {folder}.")
+
+
 @contextlib.contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes its place when the block ends, and leaves nothing if it fails.

@@ -1,10 +1,8 @@
 """Reading and writing sentences, whatever the file: the format by name, gzip or not, path or stream."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import tee, zip_longest
 from typing import BinaryIO, TextIO, cast
 
 from spigot_nlp.data.formats import conll, json_lines, lines, sdp, sst
@@ -25,7 +23,7 @@ from spigot_nlp.data.formats.files import (
 )
 from spigot_nlp.data.sentence import Sentence
 
-__all__ = ["FORMATS", "Format", "FormatError", "guess", "read", "write", "write_several"]
+__all__ = ["FORMATS", "Format", "FormatError", "Writer", "guess", "read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ def _find(format: str | None, location: Location) -> Format:
 
 
 def read(
-    path: Location, format: str | None = None, *, skip_bad: Callable[[FormatError], None] | None = None
+    path: Location, format: str | None = None, *, skip_bad: Callable[[FormatError], object] | None = None
 ) -> Iterator[Sentence]:
     """Reads sentences one after another, so that a file of any length takes little memory.
 
@@ -138,7 +136,7 @@ def read(
 
 
 def _read(
-    location: Location, format: Format, guessed: bool, skip_bad: Callable[[FormatError], None] | None
+    location: Location, format: Format, guessed: bool, skip_bad: Callable[[FormatError], object] | None
 ) -> Iterator[Sentence]:
     split = split_lines if format.by_line else split_blocks
     with opened(location) as (found, name):
@@ -191,60 +189,56 @@ def write(sentences: Iterable[Sentence], path: Location, format: str | None = No
     return _write(sentences, found, path)
 
 
-def write_several(
-    sentences: Iterable[Sentence], targets: Sequence[tuple[Location, Callable[[Sentence], Sentence]]], format: str
-) -> int:
-    """Writes sentences to several places at once, each with something else of them; they may be of any number.
-
-    Args:
-        sentences: What to write.
-        targets: Each file or open stream, as `write` takes them, with what makes of a sentence the one to write there.
-        format: A key of `FORMATS`.
-
-    Returns:
-        How many sentences were written.
-
-    Example:
-        >>> import io
-        >>> one, other = io.StringIO(), io.StringIO()
-        >>> write_several([Sentence(("Go",))], [(one, lambda s: s), (other, lambda s: s.put("heads", (0,)))], "jsonl")
-        1
-        >>> one.getvalue(), other.getvalue()
-        ('{"forms": ["Go"]}\\n', '{"forms": ["Go"], "heads": [0]}\\n')
-    """
-    with ExitStack() as stack:
-        writers = []
-        for (place, change), copy in zip(targets, tee(sentences, len(targets)), strict=True):
-            file = stack.enter_context(written(place)) if isinstance(place, str | os.PathLike) else place
-            writers.append(_writing(map(change, copy), _find(format, place), file))
-        return sum(1 for _ in zip_longest(*writers))
-
-
 def _write(sentences: Iterable[Sentence], format: Format, stream: Stream) -> int:
-    return sum(1 for _ in _writing(sentences, format, stream))
-
-
-def _writing(sentences: Iterable[Sentence], format: Format, stream: Stream) -> Iterator[Sentence]:
-    """The sentences, each as soon as it has been written."""
-    text_stream = is_text(stream)
-
-    def put(text: str) -> None:
-        if text_stream:
-            cast(TextIO, stream).write(text)
-        else:
-            cast(BinaryIO, stream).write(text.encode())
-
-    count, tail, newline = 0, "", "\n"
-    least = 1 if format.by_line else 2
+    writer = Writer(format, stream)
     for sentence in sentences:
-        text, layout = format.render(sentence, count == 0)
+        writer.add(*format.render(sentence, not writer.count))
+    writer.close()
+    return writer.count
+
+
+class Writer:
+    """Puts rendered sentences into a file, one behind the other.
+
+    Attributes:
+        count: How many there are so far.
+    """
+
+    def __init__(self, format: Format, stream: Stream) -> None:
+        self._format, self._stream, self._text = format, stream, is_text(stream)
+        self._least = 1 if format.by_line else 2
+        self.count, self._tail, self._newline, self._is_put = 0, "", "\n", False
+
+    def add(self, text: str, layout: Layout) -> None:
+        """A sentence: what the format's `render` gave."""
         lead = layout.lead
-        if count:
-            # The last sentence of a file may end without a blank line; here another one follows it.
-            put(tail if tail.count("\n") >= least and not tail.strip() else newline * least)
+        if self.count:
+            if not self._is_put:
+                # The last sentence of a file may end without a blank line; here another one follows it.
+                self._put(self._tail if self._separates else self._newline * self._least)
             lead = lead.lstrip("\ufeff")
-        newline, tail = layout.newline, layout.tail
-        put(lead + (text if newline == "\n" else text.replace("\n", newline)))
-        count += 1
-        yield sentence
-    put(tail if count else format.header)
+        self._newline, self._tail, self._is_put = layout.newline, layout.tail, False
+        self._put(lead + (text if layout.newline == "\n" else text.replace("\n", layout.newline)))
+        self.count += 1
+
+    @property
+    def _separates(self) -> bool:
+        return self._tail.count("\n") >= self._least and not self._tail.strip()
+
+    def flush(self) -> None:
+        """Put what separates the last sentence from the next, as far as that is known, for whoever waits for it."""
+        if self.count and self._separates and not self._is_put:
+            self._put(self._tail)
+            self._is_put = True
+        self._stream.flush()
+
+    def close(self) -> None:
+        """Put the end of the file."""
+        if not self._is_put:
+            self._put(self._tail if self.count else self._format.header)
+
+    def _put(self, text: str) -> None:
+        if self._text:
+            cast(TextIO, self._stream).write(text)
+        else:
+            cast(BinaryIO, self._stream).write(text.encode())

@@ -36,7 +36,11 @@ _OWN = frozenset(_KEYS) - {"class"}  # what cannot stand in `annotations`
 _GRAPH_KEYS = ("arcs", "tops", "predicates", "frames")
 
 
-def parse_jsonl(block: Block) -> Sentence:
+ERROR = '{"error": '
+"""How the line begins that says why a document of a corpus could not be parsed; no sentence is read from it."""
+
+
+def parse_jsonl(block: Block) -> Sentence | tuple[()]:
     """Reads a sentence from its object.
 
     Example:
@@ -44,6 +48,8 @@ def parse_jsonl(block: Block) -> Sentence:
         >>> sentence.forms, sentence.graph.arcs
         (('It', 'rained'), (Arc(predicate=2, argument=1, role='ARG1'),))
     """
+    if block.lines[0].startswith(ERROR):
+        return ()
     sentence = _load(block.lines[0])
     source = line_source(block, _dump(sentence))
     return sentence if source is None else replace(sentence, source=source)

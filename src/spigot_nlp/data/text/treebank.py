@@ -24,7 +24,7 @@ _SHOWN = 30  # characters of a text in a message
 def treebank_text(sentences: Iterable[Sentence]) -> Iterator[str]:
     r"""The text of the sentences of a CoNLL-U file, as it comes: a piece for each of them.
 
-    The pieces are what `Parser.parse_text` takes.
+    The pieces are what `Conventions.sentences` takes.
 
     Args:
         sentences: The sentences, in order.

@@ -7,7 +7,6 @@ import multiprocessing
 import pickle
 import sys
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,7 +21,8 @@ from spigot_nlp.data.formats.conll import parse_conllu, render_conllu
 from spigot_nlp.data.formats.files import Block
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.data.text.spacing import Spacing
-from spigot_nlp.documents import Doc, TextParser, load, reader
+from spigot_nlp.document import Doc
+from spigot_nlp.models import Parser
 from spigot_nlp.training import train
 from tests.spigot_nlp.parsing import classifier, parser
 
@@ -38,6 +38,7 @@ POET = Sentence(
     label=1,
     source=Spacing("  ", (" ", " ", "", " ", "", "\n")),
 )
+SMALL = parser()
 DOC = Doc.of([POET, POET], [Graphs(), Trees(relations=("det",))], {1: "positive"})
 
 
@@ -187,7 +188,7 @@ def test_spacy_has_the_same_words() -> None:
 )
 def test_spacy_has_the_same_text(text: str, words: list[str]) -> None:
     spacy = pytest.importorskip("spacy")
-    doc = TextParser(parser())(text)
+    doc = parser()(text)
     made = doc.to_spacy(spacy.blank("en").vocab)
     assert (made.text, [token.text for token in made]) == (text, words)
     assert len(list(made.sents)) == max(1, len(doc)) if text else not len(made)
@@ -234,23 +235,18 @@ def test_notebooks_get_neither_markup_of_strangers_nor_thousands_of_pictures() -
 
 
 def test_a_system_reads_text_as_the_commands_do() -> None:
-    whole = parser()
-    nlp = TextParser(whole)
+    nlp = parser()
     text = "The cat didn't see it. “Often”, she said!"
     doc = nlp(text)
     assert doc.text == text
-    assert [s.found for s in doc] == list(whole.parse_text(text))
+    assert [s.found for s in doc] == list(nlp.pipe(nlp.conventions.sentences(text), plain=True))
     assert len(repr(nlp)) < 200
-    assert nlp.foreign(doc).new > 0
+    assert nlp.out_of_vocabulary(doc).new > 0
     docs = list(nlp.pipe([text, "", "Cats.", text], batch=3))
     assert [doc.text for doc in docs] == [text, "", "Cats.", text]
     assert docs[3][1].tree == doc[1].tree
     with pytest.raises(TypeError, match="many texts"):
         nlp.pipe("one text")
-    with pytest.raises(ValueError, match="comes from none"):
-        nlp.pipe([text], processes=2)
-    with pytest.raises(TypeError, match="use parse_text"):
-        next(whole.parse("text"))  # pyright: ignore[reportArgumentType]
 
 
 def test_classes_have_names() -> None:
@@ -265,43 +261,28 @@ def test_processes_answer_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         {
             "data": {"source": "synthetic", "synthetic": {"train": 6, "dev": 2, "test": 2}, "tags": "columns"},
             "stages": {"syntax": {"annotation": "trees", "labelled": True, "mlp": 4, "encoder": {"hidden": 4}}},
-            "training": {"epochs": 1, "batch": 3},
+            "training": {"epochs": 1, "batch": 3, "tests": False},
         }
     )
-    list(train(config, tmp_path / "run", tests=False))
+    train(config, tmp_path / "run")
     monkeypatch.chdir(tmp_path)
-    nlp = load("run")
-    assert spigot_nlp.load is load
+    nlp = spigot_nlp.load("run")
     monkeypatch.chdir("/")  # where the run is found all the same
     texts = [f"The judge saw {word} dogs." for word in ("two", "ten", "many", "no", "few")]
     alone = [doc.to_json() for doc in nlp.pipe(texts)]
-    shared = nlp.pipe([*texts, 5], processes=2, batch=2)  # pyright: ignore[reportArgumentType]
+    shared = nlp.pipe(cast(list[str], [*texts, 5]), processes=2, batch=2)
     assert [next(shared).to_json() for _ in texts] == alone
     with pytest.raises(TypeError, match="number 6 is 'int'"):
         next(shared)
     assert multiprocessing.active_children() == []
-    # What is sent to a process of one's own is loaded there.
     assert [doc.to_json() for doc in pickle.loads(pickle.dumps(nlp)).pipe(texts)] == alone
-    with pytest.raises(TypeError, match="comes from no run folder cannot be pickled"):
-        pickle.dumps(TextParser(nlp.parser))
-    assert load(tmp_path / "run", device="auto").parser.model.device.type in ("cpu", "cuda", "mps")
+    assert Parser.load(tmp_path / "run", device="auto").model.device.type in ("cpu", "cuda", "mps")
     with pytest.raises(ValueError, match=r"^device is abacus; it must be cpu, cuda, cuda:1, mps or auto\.$"):
-        load(tmp_path / "run", device="abacus")
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TextParser:
-    """A system whose processes are threads, which begin at once."""
-    nlp = TextParser(parser(), tmp_path)
-    processes = "ProcessPoolExecutor"
-    monkeypatch.setattr(reader, processes, lambda count, _, begin, start: ThreadPoolExecutor(count, "", begin, start))
-    monkeypatch.setattr(reader, "load", lambda *run, **how: nlp)
-    monkeypatch.setattr(reader.torch, "set_num_threads", lambda count: None)
-    return nlp
+        Parser.load(tmp_path / "run", device="abacus")
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_texts_are_taken_as_they_are_needed(threads: TextParser, processes: int) -> None:
+def test_texts_are_taken_as_they_are_needed(processes: int) -> None:
     taken = []
 
     def endless() -> Iterator[str]:
@@ -309,28 +290,28 @@ def test_texts_are_taken_as_they_are_needed(threads: TextParser, processes: int)
             taken.append(k)
             yield f"Cat {k}."
 
-    stream = cast(Generator[Doc], threads.pipe(endless(), processes=processes, batch=3))
+    stream = cast(Generator[Doc], SMALL.pipe(endless(), processes=processes, batch=3))
     assert taken == []
     assert [next(stream).text for _ in range(7)] == [f"Cat {k}." for k in range(7)]
-    assert len(taken) <= 3 * (3 + 2 * processes)
+    assert len(taken) <= 3 * (3 + 5 * processes)
     stream.close()
     with pytest.raises(StopIteration):
         next(stream)
     for count in (0, 1, 3, 4, 6):
         texts = [f"Cat {k}." for k in range(count)]
-        assert [doc.text for doc in threads.pipe(iter(texts), processes=processes, batch=3)] == texts
+        assert [doc.text for doc in SMALL.pipe(iter(texts), processes=processes, batch=3)] == texts
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 @pytest.mark.parametrize("count", [2, 3, 8])
-def test_what_comes_before_an_error_comes_first(threads: TextParser, processes: int, count: int) -> None:
+def test_what_comes_before_an_error_comes_first(processes: int, count: int) -> None:
     def broken() -> Iterator[str]:
         yield from ["Cats."] * count
         raise OSError("the file is gone")
 
     given = ["Cats."] * count
     for texts, error in ((broken(), OSError), ([*given, None, "Dogs."], TypeError), ([*given, "\ud800"], ValueError)):
-        docs = threads.pipe(cast(Iterable[str], texts), processes=processes, batch=3)
+        docs = SMALL.pipe(cast(Iterable[str], texts), processes=processes, batch=3)
         assert [next(docs).text for _ in range(count)] == ["Cats."] * count
         with pytest.raises(
             error, match=f"gone|number {count + 1} is 'NoneType'|number {count + 1} has half a character"
@@ -344,17 +325,17 @@ def test_there_is_no_graph_to_write_where_none_was_found() -> None:
         trees.to_conllu(graph=True)
 
 
-@pytest.mark.parametrize("settings", [{"processes": "2"}, {"batch": None}, {"batch": 0.5}])
+@pytest.mark.parametrize("settings", [{"processes": "2"}, {"batch": "3"}, {"batch": 0.5}])
 def test_numbers_of_a_stream_are_whole_numbers(settings: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="both must be whole numbers"):
-        TextParser(parser()).pipe(["Rain."], **settings)
+        parser().pipe(["Rain."], **settings)
 
 
 def test_numbers_of_a_stream_are_at_least_one() -> None:
-    nlp = TextParser(parser())
-    with pytest.raises(ValueError, match="processes is 0 and batch is 256; both must be at least 1"):
+    nlp = parser()
+    with pytest.raises(ValueError, match="processes is 0 and batch is None; both must be at least 1"):
         nlp.pipe(["Rain."], processes=0)
-    assert [doc.text for doc in nlp.pipe(["Rain."], batch=np.int64(2))]  # pyright: ignore[reportArgumentType] # as good
+    assert [doc.text for doc in nlp.pipe(["Rain."], batch=cast(int, np.int64(2)))]  # as good
 
 
 @pytest.mark.parametrize(("wrong", "says"), [({"run": 5}, "run is 5; it"), ({"device": None}, "device is None")])
@@ -364,7 +345,7 @@ def test_what_cannot_be_loaded(wrong: dict[str, Any], says: str) -> None:
 
 
 def test_documents_are_equal_by_what_was_found() -> None:
-    nlp = TextParser(parser())
+    nlp = parser()
     doc = nlp("The cat sees it. The dog hides.")
     assert doc == nlp("The cat sees it. The dog hides.") == pickle.loads(pickle.dumps(doc))
     assert hash(doc) == hash(nlp(doc.text))
@@ -388,11 +369,11 @@ def test_what_conllu_says_of_white_space_stays() -> None:
 
 
 def test_a_deep_copy_has_the_parameters_of_now() -> None:
-    nlp = TextParser(parser())
-    for parameter in nlp.parser.model.parameters():
+    nlp = parser()
+    for parameter in nlp.model.parameters():
         parameter.data.zero_()
     copied = copy.deepcopy(nlp)
-    assert not any(parameter.any() for parameter in copied.parser.model.parameters())
+    assert not any(parameter.any() for parameter in copied.model.parameters())
     assert copied("The cat sees it.") == nlp("The cat sees it.")
-    next(iter(copied.parser.model.parameters())).data.fill_(1)
-    assert not any(parameter.any() for parameter in nlp.parser.model.parameters())
+    next(iter(copied.model.parameters())).data.fill_(1)
+    assert not any(parameter.any() for parameter in nlp.model.parameters())

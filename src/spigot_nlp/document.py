@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from spigot_nlp.annotations import AbstractAnnotation
@@ -318,15 +320,44 @@ class Doc(Sequence[DocSentence]):
         Edges have the key `tree`, or the name of a graph and the role, as in `graph ARG0`, and a `label`. What is not
         known about a word is no attribute of its node, so that the graph can be written to files.
         """
-        from spigot_nlp.documents.exports import to_networkx
-
-        return to_networkx(self)
+        graph = needed("networkx", "to_networkx").MultiDiGraph(text=self.text)
+        names = ("text", "start", "end", "lemma", "tag", "upos")
+        for number, sentence in enumerate(self, 1):
+            for token in sentence:
+                known = {name: value for name in names if (value := getattr(token, name)) is not None}
+                graph.add_node((number, token.index), **known)  # files know no None
+            for token in sentence:
+                if token.head is not None:
+                    edge = (number, token.head.index), (number, token.index)
+                    graph.add_edge(*edge, key="tree", label=token.relation or "")
+            for name, found in sentence.graphs.items():
+                for arc in found.arcs:
+                    edge = (number, arc.predicate), (number, arc.argument)
+                    graph.add_edge(*edge, key=f"{name} {arc.role}", label=arc.role)
+        return graph
 
     def to_pandas(self) -> "pandas.DataFrame":
         """As a table of pandas: a row for each word. `arguments` are pairs of a role and a word of the sentence."""
-        from spigot_nlp.documents.exports import to_pandas
-
-        return to_pandas(self)
+        pandas = needed("pandas", "to_pandas")
+        whole = dict.fromkeys(("sentence", "word", "start", "end"), "int64")
+        columns = ["lemma", "upos", "tag", "head", "relation", "label", "arguments"]
+        rows = [
+            {
+                "sentence": number,
+                "word": token.index,
+                "text": token.text,
+                "start": token.start,
+                "end": token.end,
+                **{name: getattr(token, name) for name in ("lemma", "upos", "tag", "relation")},
+                "head": None if sentence.tree is None else sentence.tree[token.index - 1],
+                "label": sentence.label,
+                "arguments": [(role, argument.index) for role, argument in token.arguments],
+            }
+            for number, sentence in enumerate(self, 1)
+            for token in sentence
+        ]
+        table = pandas.DataFrame(rows, columns=["sentence", "word", "text", "start", "end", *columns])
+        return table.astype({**whole, "head": "Int64"})  # which may be missing
 
     def to_spacy(self, vocab: "spacy.vocab.Vocab") -> "spacy.tokens.Doc":
         """As a document of spaCy: words, tags, lemmas, heads, relations; graphs in `_.spigot_graph`.
@@ -334,12 +365,12 @@ class Doc(Sequence[DocSentence]):
         The text is the same, to the last blank: white space other than one blank behind a word is a token of its own,
         as spaCy has it, which hangs on the word before. To spaCy a sentence is what
         hangs on one root, so that a sentence whose tree has several roots becomes as many. The graphs and classes are
-        where the component of `spigot_nlp.documents.for_spacy` puts them.
+        where the component of `spigot_nlp.spacy` puts them.
 
         Args:
             vocab: The vocabulary of the pipeline that it is for, e.g. `spacy.blank("en").vocab`.
         """
-        from spigot_nlp.documents.for_spacy import to_spacy
+        from spigot_nlp.spacy import to_spacy
 
         return to_spacy(self, vocab)
 
@@ -393,3 +424,14 @@ def _graph(graph: Graph) -> dict[str, Any]:
         return {"predicate": one.predicate, "argument": one.argument, "role": one.role}
 
     return {"arcs": list(map(arc, graph.arcs)), "tops": list(graph.tops), "predicates": list(graph.predicates)}
+
+
+def needed(name: str, what: str) -> ModuleType:
+    """A library that spigot does without, unless it is asked for; an `ImportError` says how to install it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if error.name != package:
+            raise
+        raise ImportError(f"{what} needs {package}, which is not installed; pip install {package}.") from None

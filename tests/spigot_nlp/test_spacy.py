@@ -8,30 +8,29 @@ from typing import Any
 
 import pytest
 
-from spigot_nlp.documents import for_spacy
-from spigot_nlp.documents.for_spacy import SpacyComponent
-from spigot_nlp.documents.reader import TextParser
-from spigot_nlp.forks import can_fork
+from spigot_nlp.models import Parser
+from spigot_nlp.parallel import can_fork
+from spigot_nlp.spacy import SpacyComponent
 from tests.spigot_nlp.parsing import classifier, parser
 
 spacy: Any = pytest.importorskip("spacy")
 
 
 @pytest.fixture
-def system(monkeypatch: pytest.MonkeyPatch) -> TextParser:
-    nlp = TextParser(parser())
-    monkeypatch.setattr(for_spacy, "load", lambda run: nlp)
+def system(monkeypatch: pytest.MonkeyPatch) -> Parser:
+    nlp = parser()
+    monkeypatch.setattr(Parser, "load", lambda run: nlp)
     return nlp
 
 
 @pytest.fixture
-def nlp(system: TextParser) -> Any:
+def nlp(system: Parser) -> Any:
     made = spacy.blank("en")
     made.add_pipe("spigot", config={"model": "anywhere"})
     return made
 
 
-def test_it_finds_what_the_system_finds_in_spacys_words(nlp: Any, system: TextParser) -> None:
+def test_it_finds_what_the_system_finds_in_spacys_words(nlp: Any, system: Parser) -> None:
     doc = nlp("The cat sees it. The dog hides")
     first, second = system("The cat sees it . The dog hides", tokenised=True)
     assert first.tree is not None
@@ -59,7 +58,7 @@ def test_white_space_hangs_on_words_and_changes_no_tree(nlp: Any) -> None:
     assert [token.dep_ for token in nlp(" ")] == [""]
 
 
-def test_what_a_document_has_stays(system: TextParser) -> None:
+def test_what_a_document_has_stays(system: Parser) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer", config={"punct_chars": [","]})
     component = nlp.add_pipe("spigot", config={"model": "anywhere"})
@@ -77,7 +76,7 @@ def test_a_pipeline_is_saved_and_loaded_again(nlp: Any, tmp_path: Path) -> None:
     texts = ["The cat sees it.", "", "The dog hides.", "Cats."]
     assert [doc.to_json() for doc in again.pipe(texts, batch_size=3)] == [nlp(text).to_json() for text in texts]
     component = nlp.get_pipe("spigot")
-    assert component.reader is not None
+    assert component.parser is not None
     assert len(pickle.dumps(component)) < 300  # which loads the system anew
     assert pickle.loads(pickle.dumps(component)) == SpacyComponent("anywhere")
 
@@ -98,8 +97,8 @@ def test_signs_that_print_nothing_are_no_words(sign: str) -> None:
 
 
 def test_classes_stand_at_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    system = TextParser(classifier(data__source="synthetic"))
-    monkeypatch.setattr(for_spacy, "load", lambda run: system)
+    system = classifier(data__source="synthetic")
+    monkeypatch.setattr(Parser, "load", lambda run: system)
     nlp = spacy.blank("en")
     nlp.add_pipe("spigot", config={"model": "anywhere"})
     doc = nlp("The cat sees it. The dog hides")
@@ -119,7 +118,7 @@ def test_several_processes_do_not_wait_for_threads_they_lack() -> None:
     """A pipeline that has used two threads of torch, to be loaded or to parse, is copied without them."""
     script = (
         "import spacy, spigot_nlp, torch; torch.set_num_threads(2); nlp = spacy.blank('en')\n"
-        "vars(nlp.add_pipe('spigot'))['reader'] = spigot_nlp.load(precision='float32')\n"
+        "vars(nlp.add_pipe('spigot'))['parser'] = spigot_nlp.load(precision='float32')\n"
         "for _ in range(2):\n"
         "    found = nlp.pipe(['It rained. ' * 300] * 2, n_process=2)\n"
         "    print({token.dep_ for doc in found for token in doc} >= {'nsubj', 'ROOT', 'punct'})\n"
@@ -132,4 +131,4 @@ def test_several_processes_do_not_wait_for_threads_they_lack() -> None:
 def test_a_document_needs_a_vocabulary() -> None:
     """spaCy would take whatever it is given, and end the process."""
     with pytest.raises(TypeError, match=r"vocab is 'NoneType'; it must be the vocabulary of a pipeline, nlp\.vocab\."):
-        TextParser(parser())("Rain fell.").to_spacy(None)  # pyright: ignore[reportArgumentType] # what is tested
+        parser()("Rain fell.").to_spacy(None)  # pyright: ignore[reportArgumentType] # what is tested

@@ -18,11 +18,11 @@ from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.data.text.spacing import Spacing
 from spigot_nlp.data.text.tokens import SPACE
-from spigot_nlp.documents.exports import needed
-from spigot_nlp.documents.reader import TextParser, load
+from spigot_nlp.document import needed
+from spigot_nlp.models.parser import Parser
 
 if TYPE_CHECKING:
-    from spigot_nlp.documents.document import Doc
+    from spigot_nlp.document import Doc
 
 _KEY = "spigot"
 """Where a document of spaCy keeps what it has no place of its own for, in `user_data`: plain values, so that it can be
@@ -58,9 +58,9 @@ class SpacyComponent:
     model: str
 
     @cached_property
-    def reader(self) -> TextParser:
+    def parser(self) -> Parser:
         """The system, loaded when it is first needed: also in another process."""
-        return load() if self.model == DEFAULT else load(self.model)
+        return Parser.load() if self.model == DEFAULT else Parser.load(self.model)
 
     def __call__(self, doc: Any) -> Any:
         """A document of spaCy, the same one, with what the system finds."""
@@ -75,10 +75,10 @@ class SpacyComponent:
         """
         stream = iter(stream)
         while docs := list(islice(stream, batch_size)):
-            parser = self.reader.parser
+            parser = self.parser
             places = [_sentences(doc, parser.conventions) for doc in docs]
             pairs = zip(docs, places, strict=True)
-            found = parser.parse_sentences([_read(doc, place) for doc, some in pairs for place in some])
+            found = parser.pipe([_read(doc, place) for doc, some in pairs for place in some], plain=True)
             for doc, some in zip(docs, places, strict=True):
                 _write(doc, some, list(islice(found, len(some))), parser.class_names)
             yield from docs
