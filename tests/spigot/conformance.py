@@ -157,6 +157,26 @@ def contains_and_violations_agree_with_the_list(case: StructureCase, dtype: torc
         assert all(isinstance(text, str) and text for broken in messages for text in broken)
 
 
+@STRUCTURES.check(dtypes=DOUBLE)
+def contains_says_what_violations_say(case: StructureCase, dtype: torch.dtype) -> None:
+    """Of members, of what differs from one in a few parts, and of anything, numbers other than 0 and 1 among it."""
+    generator = torch.Generator().manual_seed(40)
+    scores, mask = case.draw(40, 3, 16, dtype=dtype)
+    z = case.structure.argmax(scores, mask)
+    few = (z - (torch.rand(z.shape, generator=generator) < 1.5 / z[0, 0].numel()).to(dtype)).abs()
+    other = torch.rand(z.shape, generator=generator).round(decimals=1) * (
+        torch.rand(z.shape, generator=generator) < 0.2
+    )
+    spoilt = z.clone().masked_fill_(torch.rand(z.shape, generator=generator) < 0.05, torch.nan)
+    anything = (torch.rand(z.shape, generator=generator) < 0.4).to(dtype)
+    for candidate in (z, few, other.to(dtype), spoilt, anything, torch.zeros_like(z), torch.ones_like(z)):
+        for exists in (mask, None):
+            messages = case.structure.violations(candidate, exists)
+            found = case.structure.contains(candidate, exists)
+            assert found.shape == (3, 16)
+            assert found.flatten().tolist() == [not broken for broken in messages]
+
+
 @STRUCTURES.check(needs=lambda case: case.integral)
 def only_zeros_and_ones_are_members(case: StructureCase, dtype: torch.dtype) -> None:
     _, mask = case.draw(5, 8, dtype=dtype)

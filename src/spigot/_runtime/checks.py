@@ -170,6 +170,11 @@ def missing_verb(structure: object, name: str, why: str, *kinds: type) -> Attrib
     )
 
 
+def zero_one(z: Tensor, mask: Tensor, event_ndim: int) -> Tensor:
+    """Which instances are 0 or 1 where the mask holds, and 0 elsewhere, `(*batch)`."""
+    return ((z == 0) | ((z == 1) & mask)).flatten(z.ndim - event_ndim).all(-1)
+
+
 def any_violation(messages: list[list[str]], z: Tensor, event_ndim: int) -> Tensor:
     """Which instances break a constraint, `(*batch)`."""
     broken = torch.tensor([bool(several) for several in messages], dtype=torch.bool, device=z.device)

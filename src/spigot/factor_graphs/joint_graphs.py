@@ -20,8 +20,8 @@ from spigot.factor_graphs.joint_search import JointLayout, JointNetwork, best_jo
 from spigot.factor_graphs.local_polytope import LocalPolytope
 from spigot.interface import AbstractPolytope, AbstractStructure
 from spigot.interface.records import Preview
-from spigot.structures.describe import padded_size
 from spigot.structures.graphs import SemanticGraphs
+from spigot.structures.lengths import padded_size
 from spigot.types import Flags, Mask, Parts
 
 
@@ -225,6 +225,16 @@ class JointGraphs(AbstractStructure):
         flags = [torch.from_numpy(values).to(scores.device) for values in other]
         shaped = [real[0].reshape(scores.shape), real[1].reshape(scores.shape), *(x.reshape(batch) for x in real[2:])]
         return FactorSolution(*shaped, *(x.reshape(batch) for x in flags))
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        mask = self._check(z, mask, "z")
+        kinds, across = self.layout.split(z)
+        masks, may = self.layout.split(self.layout.existing(mask))
+        due = self.layout.follows(torch.cat(kinds, -1)) & may
+        fine = (across == due.to(across)).flatten(-3).all(-1)
+        for task, part, exists in zip(self.tasks, kinds, masks, strict=True):
+            fine = fine & task.contains(part, exists)
+        return fine
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = self._check(z, mask, "z")

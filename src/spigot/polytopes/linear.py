@@ -23,7 +23,7 @@ from spigot._algorithms.programs import (
     read_rows,
     row_scale,
 )
-from spigot._runtime.checks import check_parts, instance_name
+from spigot._runtime.checks import any_violation, check_parts, instance_name
 from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
@@ -104,9 +104,7 @@ class LinearPolytope(AbstractPolytope):
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = check_parts(point, mask, 1, "point")
         check_size(point, self._rows, "point")
-        found = broken_rows(point, mask, self._rows, integral=False, integral_auxiliary=False, atol=atol)
-        inside = [not messages for messages in found]
-        return torch.tensor(inside, dtype=torch.bool, device=point.device).reshape(point.shape[:-1])
+        return rows_hold(point, mask, self._rows, integral=False, integral_auxiliary=False, atol=atol)
 
 
 def check_size(parts: Tensor, rows: Rows, what: str) -> None:
@@ -116,6 +114,35 @@ def check_size(parts: Tensor, rows: Rows, what: str) -> None:
             f"{what} has shape {tuple(parts.shape)}; its last axis must have {rows.parts} entries, one for each column "
             f"of A that is not auxiliary."
         )
+
+
+def rows_hold(
+    z: Tensor, mask: Tensor, rows: Rows, *, integral: bool, integral_auxiliary: bool, atol: float | None
+) -> Tensor:
+    """Which instances `broken_rows` finds nothing wrong with; at once, where no auxiliary variables are to be found."""
+    if rows.auxiliary or np.broadcast_shapes(rows.batch, z.shape[:-1]) != tuple(z.shape[:-1]):
+        found = broken_rows(z, mask, rows, integral=integral, integral_auxiliary=integral_auxiliary, atol=atol)
+        return ~any_violation(found, z, 1)
+    x, exists = z.detach().double().cpu().numpy(), mask.cpu().numpy()
+    inside = (x == 0) | (x == 1) if atol is None else (x >= -atol) & (x <= 1 + atol)
+    with np.errstate(invalid="ignore"):
+        value = _products(x, rows)
+        size = abs(rows.matrix).max(-1)
+        scale = np.maximum(size.toarray().ravel() if scipy.sparse.issparse(size) else size, 1.0)
+        limit = 1e-6 * np.maximum(scale, np.where(np.isfinite(rows.bound), np.abs(rows.bound), 0.0))
+        limit = limit if atol is None else np.full_like(limit, atol)
+        hold = value - rows.bound <= limit
+        equal = list(rows.equality)
+        hold[..., equal] &= (rows.bound - value <= limit)[..., equal]
+    fine = ((x == 0) | exists & inside).all(-1) & (hold.all(-1) | ~exists.any(-1))
+    return torch.from_numpy(np.asarray(fine)).to(z.device)
+
+
+def _products(x: np.ndarray, rows: Rows) -> np.ndarray:
+    """$A x$ of each instance."""
+    if isinstance(rows.matrix, np.ndarray):
+        return (rows.matrix @ x[..., None])[..., 0]
+    return np.asarray((rows.matrix @ x.reshape(-1, x.shape[-1]).T).T).reshape(*x.shape[:-1], rows.shape[-2])
 
 
 def broken_rows(

@@ -14,7 +14,7 @@ from spigot._runtime.checks import check_parts, check_rank
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.interface.records import Preview
 from spigot.polytopes.chains import ChainSimplex
-from spigot.structures.describe import check_lengths
+from spigot.structures.lengths import check_lengths
 from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, Values
 
 
@@ -93,6 +93,9 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = self._check(scores, mask)
         return CHAINS.sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        return _members(z, chain_parts(self._check(z, mask, "z")))
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = chain_parts(self._check(z, mask, "z"))

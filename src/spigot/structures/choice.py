@@ -9,12 +9,12 @@ from torch import Tensor
 from spigot._algorithms.categorical import draw_choices, one_of, project_simplex_hull, rank_choices
 from spigot._algorithms.k_best import with_values
 from spigot._algorithms.kernel_calls import flatten
-from spigot._runtime.checks import check_parts, check_rank
+from spigot._runtime.checks import check_parts, check_rank, zero_one
 from spigot._runtime.reduce import checked, masked_logsumexp
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.blocks import Simplex
-from spigot.structures.describe import entry_mask
-from spigot.types import HullResult, Mask, Members, MemberValues, Parts, Values
+from spigot.structures.lengths import entry_mask
+from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -56,6 +56,10 @@ class OneOf(AbstractRankedStructure, AbstractSamplingStructure):
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = check_parts(scores, mask, 1)
         return draw_choices(scores.detach(), mask, seeds.movedim(0, -1)).movedim(-2, 0)
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        mask = check_parts(z, mask, 1, "z")
+        return zero_one(z, mask, 1) & ((z != 0).sum(-1) == mask.any(-1))
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 1, "z")

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from spigot._algorithms.cky import BINARY_TREES, span_parts
 from spigot._algorithms.kernel_calls import flatten
-from spigot._runtime.checks import check_rank, check_spans
+from spigot._runtime.checks import check_rank, check_spans, zero_one
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.interface.records import Preview
 from spigot.polytopes.spans import SpanSimplex
-from spigot.structures.describe import check_lengths
-from spigot.types import Mask, Members, MemberValues, Parts, Values
+from spigot.structures.lengths import check_lengths
+from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -77,6 +77,22 @@ class ConstituencyTrees(AbstractSamplingStructure, AbstractRankedStructure):
         z, found = (x.movedim(scores.ndim - 3, 0) for x in BINARY_TREES.k_best(scores.detach(), parts, check_rank(k)))
         values = torch.where(z != 0, scores, 0).sum((-3, -2, -1))
         return z, values.masked_fill(~found, -torch.inf)
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        """Spans that do not cross, the words and the sentence among them, are a binary tree if there are 2n - 1."""
+        parts = self._parts(z, mask, "z")
+        spans = (z != 0).sum(-1)
+        words = parts.any(-1).diagonal(dim1=-2, dim2=-1).sum(-1)
+        place = torch.arange(z.shape[-2], device=z.device)
+        fine = zero_one(z, parts, 3) & (spans <= 1).flatten(-2).all(-1)
+        fine = fine & (spans.flatten(-2).sum(-1) == (2 * words - 1).clamp(min=0))
+        fine = fine & (spans.diagonal(dim1=-2, dim2=-1) == (place < words.unsqueeze(-1))).all(-1)
+        sentence = (spans[..., 0, :] * (place == words.unsqueeze(-1) - 1)).sum(-1) if len(place) else words
+        fine = fine & ((sentence > 0) | (words == 0))
+        beyond = spans.sum(-1, keepdim=True) - spans.cumsum(-1)  # of those that start at i, how many end after j
+        starts = beyond.cumsum(-2)  # summed over starts up to i
+        inside = starts.diagonal(dim1=-2, dim2=-1).unsqueeze(-2) - starts  # those that start after i and up to j
+        return fine & ~((inside > 0) & (spans > 0) & (place.unsqueeze(-1) <= place)).flatten(-2).any(-1)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         parts = self._parts(z, mask, "z")

@@ -18,13 +18,13 @@ from spigot._algorithms.semantic_graphs import (
     rank_graphs,
     summing_limit,
 )
-from spigot._runtime.checks import check_parts, check_rank
+from spigot._runtime.checks import check_parts, check_rank, zero_one
 from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure, AbstractStructure
 from spigot.interface.records import Preview
 from spigot.polytopes.blocks import ArcLabel
-from spigot.structures.describe import padded_size
-from spigot.types import Mask, Members, MemberValues, Parts, Values
+from spigot.structures.lengths import padded_size
+from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,14 @@ class SemanticGraphs(AbstractStructure):
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:
         return graph_argmax(scores.detach(), self._check(scores, mask), self.deterministic)
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        parts = graph_parts(self._check(z, mask, "z"))
+        predicates, arcs, labelled = (part != 0 for part in self.unpack(z))
+        fine = zero_one(z, parts, 3) & ~(arcs & ~predicates.unsqueeze(-1)).flatten(-2).any(-1)
+        fine = fine & (labelled.sum(-1) == arcs).flatten(-2).all(-1)
+        uses = labelled[..., list(self.deterministic)].sum(-2)
+        return fine & (uses <= 1).flatten(-2).all(-1)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = graph_parts(self._check(z, mask, "z"))

@@ -8,15 +8,15 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from spigot._algorithms.arc_mask import labelled_arcs
+from spigot._algorithms.kernel_calls import flatten
 from spigot._algorithms.labelled_trees import k_best_labelled, label_sums, labelled_argmax, sample_labelled
-from spigot._runtime.checks import check_labelled_arcs, check_rank
+from spigot._runtime.checks import check_labelled_arcs, check_rank, zero_one
 from spigot._runtime.precision import upcast_half
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.interface.records import Preview
 from spigot.polytopes.blocks import LabelledHeadSimplex
-from spigot.structures.describe import labelled_violations
-from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees
-from spigot.types import Mask, Members, MemberValues, Parts, Values
+from spigot.structures.trees import NonProjectiveTrees, ProjectiveTrees, are_trees, tree_violations
+from spigot.types import Flags, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -85,9 +85,17 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         mask = self._check(scores, mask)
         return sample_labelled(scores.detach(), mask, seeds.movedim(0, -1), *self.trees.kind).movedim(-4, 0)
 
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        parts = labelled_arcs(self._check(z, mask, "z"))
+        on = z != 0
+        single = (on.sum(-1) <= 1).flatten(-2).all(-1)
+        return zero_one(z, parts, 3) & single & are_trees(on.any(-1).to(z.dtype), parts.any(-1), self.trees.kind)
+
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
-        mask = labelled_arcs(self._check(z, mask, "z"))
-        return labelled_violations(z, mask, single_root=self.trees.single_root, projective=self.trees.projective)
+        parts = labelled_arcs(self._check(z, mask, "z"))
+        flat, exists = flatten(z, 3), flatten(parts, 3)
+        rest = tree_violations((flat != 0).any(-1).to(z.dtype), exists.any(-1), self.trees.kind)
+        return [_label_violations(*pair) + found for *pair, found in zip(flat, exists, rest, strict=True)]
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         arcs = self.trees.mask(lengths, size)
@@ -167,3 +175,17 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
 
     def _check(self, parts: Parts, mask: Mask | None, what: str = "scores") -> Mask:
         return check_labelled_arcs(parts, mask, self.labels, what)
+
+
+def _label_violations(z: Parts, exists: Mask) -> list[str]:
+    found: list[str] = []
+    chosen: dict[tuple[int, int], list[int]] = {}
+    for h, m, label in z.nonzero().tolist():
+        chosen.setdefault((h, m), []).append(label)
+        value = float(z[h, m, label])
+        if value != 1:
+            found.append(f"arc {h}->{m} with label {label} is {value:g}, not 0 or 1")
+        if not exists[h, m, label] and exists[h, m].any():  # an arc without any label is reported as an arc
+            found.append(f"label {label} of arc {h}->{m} is not in the mask")
+    several = ((arc, labels) for arc, labels in chosen.items() if len(labels) > 1)
+    return found + [f"arc {h}->{m} has {len(ls)} labels: {', '.join(map(str, ls))}" for (h, m), ls in several]

@@ -11,8 +11,8 @@ from spigot._algorithms.programs import Matrix, Vector, decode
 from spigot._runtime.checks import check_parts
 from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractStructure
-from spigot.polytopes.linear import LinearPolytope, broken_rows, check_size
-from spigot.types import Mask, Parts
+from spigot.polytopes.linear import LinearPolytope, broken_rows, check_size, rows_hold
+from spigot.types import Flags, Mask, Parts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +61,11 @@ class AbstractProgram(AbstractStructure):
         check_size(scores, self._polytope._rows, "scores")
         return self._solver(scores.detach(), mask)
 
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        mask = check_parts(z, mask, 1, "z")
+        rows, whole = self._polytope._rows, self.integral
+        return rows_hold(z, mask, rows, integral=whole, integral_auxiliary=self.integral_auxiliary, atol=self._atol)
+
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         """Rows that do not hold ("row 3: 2 > 1"), masked parts in use, values that are not allowed."""
         mask = check_parts(z, mask, 1, "z")
@@ -71,8 +76,12 @@ class AbstractProgram(AbstractStructure):
             self._polytope._rows,
             integral=self.integral,
             integral_auxiliary=self.integral_auxiliary,
-            atol=None if self.integral else 1e-5,
+            atol=self._atol,
         )
+
+    @property
+    def _atol(self) -> float | None:
+        return None if self.integral else 1e-5
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """True for the first `lengths` parts; the size is that of the program."""

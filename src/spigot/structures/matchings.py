@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.assignment import matching_argmax, matching_k_best
-from spigot._runtime.checks import check_parts, check_rank
+from spigot._runtime.checks import check_parts, check_rank, zero_one
 from spigot.interface import AbstractRankedStructure
 from spigot.polytopes.birkhoff import Birkhoff
-from spigot.structures.describe import grid_mask
-from spigot.types import Mask, Members, MemberValues, Parts
+from spigot.structures.lengths import grid_mask
+from spigot.types import Flags, Mask, Members, MemberValues, Parts
 
 
 @final
@@ -67,6 +67,16 @@ class Matchings(AbstractRankedStructure):
         z, exist = z.movedim(-3, 0), exist.movedim(-1, 0)
         values = torch.where(z != 0, scores, 0).sum((-2, -1))
         return z, values.masked_fill(~exist, -torch.inf)
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        mask = check_parts(z, mask, 2, "z")
+        fine, on = zero_one(z, mask, 2), z != 0
+        rows, columns = mask.any(-1), mask.any(-2)
+        down, across = rows.sum(-1, keepdim=True), columns.sum(-1, keepdim=True)
+        for count, exist, short in ((on.sum(-1), rows, down <= across), (on.sum(-2), columns, across <= down)):
+            least = (exist & short).to(count) if self.complete else 0
+            fine = fine & ((count <= 1) & (count >= least)).all(-1)
+        return fine
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 2, "z")

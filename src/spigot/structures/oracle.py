@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from spigot._algorithms.kernel_calls import flatten
-from spigot._runtime.checks import check_parts, instance_name
+from spigot._runtime.checks import check_parts, instance_name, zero_one
 from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
-from spigot.types import Mask, Parts
+from spigot.types import Flags, Mask, Parts
 
 
 @final
@@ -82,6 +82,11 @@ class Oracle(AbstractStructure):
             TypeError: The function returned something that is not numbers.
         """
         return self._caller(scores.detach(), check_parts(scores, mask, self.event_ndim))
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        if self.check is not None:
+            return super().contains(z, mask)
+        return zero_one(z, check_parts(z, mask, self.event_ndim, "z"), self.event_ndim)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         """What can be known without the set: values other than 0 and 1, masked parts; and what `check` finds."""

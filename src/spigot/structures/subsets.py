@@ -16,12 +16,12 @@ from spigot._algorithms.bounded_subsets import (
 )
 from spigot._algorithms.k_best import with_values
 from spigot._algorithms.kernel_calls import flatten
-from spigot._runtime.checks import check_bounds, check_parts, check_rank
+from spigot._runtime.checks import check_bounds, check_parts, check_rank, zero_one
 from spigot._runtime.reduce import checked
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.polytopes.capped import CappedSimplex
-from spigot.structures.describe import entry_mask
-from spigot.types import HullResult, Mask, Members, MemberValues, Parts, Values
+from spigot.structures.lengths import entry_mask
+from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @final
@@ -87,6 +87,12 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
     def sample_from_seeds(self, scores: Parts, seeds: Tensor, mask: Mask | None = None) -> Members:
         mask = check_parts(scores, mask, 1)
         return sample_subsets(scores.detach(), mask, seeds.movedim(0, -1), self.minimum, self._most).movedim(-2, 0)
+
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        mask = check_parts(z, mask, 1, "z")
+        size = (z != 0).sum(-1)
+        fine = zero_one(z, mask, 1) & ((size >= self.minimum) | ~mask.any(-1))
+        return fine if self.maximum is None else fine & (size <= self.maximum)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 1, "z")

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.arc_mask import TreeKind, tree_arcs
+from spigot._algorithms.arc_mask import TreeKind, existing_words, tree_arcs
 from spigot._algorithms.dependency_trees import (
     k_best_trees,
     project_tree_hull,
@@ -16,12 +16,12 @@ from spigot._algorithms.dependency_trees import (
     tree_marginals,
 )
 from spigot._runtime import native
-from spigot._runtime.checks import check_arcs, check_rank
+from spigot._runtime.checks import check_arcs, check_rank, zero_one
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
 from spigot.interface.records import Preview
 from spigot.polytopes.blocks import HeadSimplex
-from spigot.structures.describe import arc_mask, tree_violations
-from spigot.types import HullResult, Mask, Members, MemberValues, Parts, Values
+from spigot.structures.lengths import arc_mask
+from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, Values
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,11 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
         z, found = z.movedim(-3, 0), found.movedim(-1, 0)
         return z, torch.where(z != 0, scores, 0).sum((-2, -1)).masked_fill(~found, -torch.inf)
 
+    def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
+        return are_trees(z, tree_arcs(check_arcs(z, mask, "z")), self.kind)
+
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
-        mask = check_arcs(z, mask, "z")
-        return tree_violations(z, mask, single_root=self.single_root, projective=self.projective)
+        return tree_violations(z, check_arcs(z, mask, "z"), self.kind)
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         return arc_mask(lengths, size)
@@ -161,3 +163,83 @@ class NonProjectiveTrees(AbstractTrees):
     """
 
     projective: ClassVar[bool] = False
+
+
+def are_trees(z: Parts, arcs: Mask, kind: TreeKind) -> Flags:
+    """Which instances are trees over the arcs that exist."""
+    words = existing_words(arcs)
+    on = z != 0
+    fine = zero_one(z, arcs, 2) & (on.sum(-2) == words).all(-1)
+    heads = on.to(torch.uint8).argmax(-2)
+    above = heads
+    for _ in range(heads.shape[-1].bit_length()):  # twice as far up each time: to the root, if there is no cycle
+        above = above.gather(-1, above)
+    fine = fine & (above == 0).all(-1)
+    if kind.single_root:
+        fine = fine & (on[..., 0, :].sum(-1) <= 1)
+    if kind.projective:
+        place = torch.arange(z.shape[-1], dtype=torch.int16, device=z.device)
+        other = torch.where(words, heads.to(torch.int16), place)
+        left, right = torch.minimum(other, place), torch.maximum(other, place)
+        start, end = left.unsqueeze(-1), right.unsqueeze(-1)
+        cross = (start < left.unsqueeze(-2)) & (left.unsqueeze(-2) < end) & (end < right.unsqueeze(-2))
+        fine = fine & ~cross.flatten(-2).any(-1)
+    return fine
+
+
+def tree_violations(z: Parts, mask: Mask, kind: TreeKind) -> list[list[str]]:
+    """For each instance, each broken constraint of dependency trees in words."""
+    n = z.shape[-1]
+    arcs = tree_arcs(mask).reshape(-1, n, n)
+    words = existing_words(arcs)
+    return [
+        _tree_violations(values, exists, [w for w in range(1, n) if is_word[w]], kind.single_root, kind.projective)
+        for values, exists, is_word in zip(z.reshape(-1, n, n).tolist(), arcs.tolist(), words.tolist(), strict=True)
+    ]
+
+
+def _tree_violations(
+    z: list[list[float]], arcs: list[list[bool]], words: list[int], single_root: bool, projective: bool
+) -> list[str]:
+    n = len(z)
+    found = []
+    on = [(h, m) for m in range(n) for h in range(n) if z[h][m]]
+    found += [f"arc {h}->{m} is {z[h][m]:g}, not 0 or 1" for h, m in on if z[h][m] != 1]
+    found += [f"arc {h}->{m} is not in the mask" for h, m in on if not arcs[h][m]]
+    heads: dict[int, list[int]] = {m: [] for m in words}
+    for h, m in on:
+        heads.setdefault(m, []).append(h)
+    for m in words:
+        if len(heads[m]) != 1:
+            names = f" ({', '.join(map(str, heads[m]))})" if heads[m] else ""
+            found.append(f"modifier {m} has {len(heads[m])} heads{names}")
+    roots = [m for m in words if 0 in heads[m]]
+    if single_root and len(roots) > 1:
+        found.append(f"{len(roots)} words hang on the root: {', '.join(map(str, roots))}")
+    if words and not roots:
+        found.append("no word hangs on the root")
+    found += _cycles({m: h[0] for m, h in heads.items() if h})
+    if projective:
+        spans = sorted({(min(arc), max(arc)) for arc in on})
+        name = {(min(h, m), max(h, m)): f"{h}->{m}" for h, m in on}
+        for i, (a, b) in enumerate(spans):
+            found += [f"arcs {name[a, b]} and {name[c, d]} cross" for c, d in spans[i + 1 :] if a < c < b < d]
+    return found
+
+
+def _cycles(head: dict[int, int]) -> list[str]:
+    """Each cycle once, as `cycle 3 -> 5 -> 3` in the direction from head to modifier."""
+    state: dict[int, int] = {}
+    found = []
+    for start in sorted(head):
+        node, path = start, []
+        while node in head and node not in state:
+            state[node] = start
+            path.append(node)
+            node = head[node]
+        if node in head and state.get(node) == start and node in path:
+            loop = path[path.index(node) :][::-1]
+            first = loop.index(min(loop))
+            loop = loop[first:] + loop[:first]
+            found.append("cycle " + " -> ".join(map(str, [*loop, loop[0]])))
+    return found
