@@ -12,7 +12,7 @@ def subsets() -> Iterator[Row]:
     scores = torch.randn(64, 10_000, generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(scores, dtype=torch.bool)
     for k in (10, 100):
-        structure = spigot.Subsets(k, k)
+        structure = spigot.Subsets(k)
         polytope = structure.relaxation
         theirs = best(lambda: scores.topk(k))
         ours = best(lambda: polytope.project(scores, mask))
@@ -22,5 +22,5 @@ def subsets() -> Iterator[Row]:
         yield Row(f"top-{k} marginals, the same", best(lambda: structure.marginals(scores, mask)))
         yield Row(f"top-{k} sample, the same", best(lambda: structure.sample(scores, mask)))
         yield Row(f"ten best of top-{k}, the same", best(lambda: structure.k_best(scores, 10, mask)))
-    half = spigot.Subsets(5000, 5000)
+    half = spigot.Subsets(5000)
     yield Row("marginals of 5,000 of 10,000, the same", best(lambda: half.marginals(scores, mask)))

@@ -1,6 +1,6 @@
 """Learned feature selection: a network that may look at three of its twenty inputs, and must find out which.
 
-The target depends on three features; the others are noise. A score for each feature goes through `Subsets(3, 3)`: the
+The target depends on three features; the others are noise. A score for each feature goes through `Subsets(3)`: the
 network sees three features and no more, in training as in use, and SPIGOT tells the scores what the loss thinks of the
 choice. At the end the chosen features are the true ones, and the k best subsets say how sure the choice is.
 
@@ -28,7 +28,7 @@ class Selective(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.scores = nn.Parameter(torch.zeros(FEATURES))
-        self.select = spigot.Argmax(spigot.Subsets(3, 3), spigot.Spigot(eta=1.0, max_norm=1.0))
+        self.select = spigot.Argmax(spigot.Subsets(3), spigot.Spigot(eta=1.0, max_norm=1.0))
         self.regressor = nn.Sequential(nn.Linear(FEATURES, 32), nn.Tanh(), nn.Linear(32, 1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -55,7 +55,7 @@ def main() -> None:
     x, y = data(2000, generator)
     with torch.no_grad():
         error = (model(x) - y).square().mean().item()
-        best, values = spigot.Subsets(3, 3).k_best(model.scores, 2)
+        best, values = spigot.Subsets(3).k_best(model.scores, 2)
     found = tuple(best[0].nonzero().flatten().tolist())
     print(f"chosen features {found}, true features {TRUE}")
     print(f"mean squared error {error:.3f}; the target varies by {y.var().item():.3f}")

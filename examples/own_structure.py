@@ -1,8 +1,6 @@
-"""A structure of your own, in thirty lines.
+"""A structure of your own: one recursion, and every verb of the library.
 
-The structure: one unbroken span of a sequence. It needs a best member for given scores, a word about what is wrong with
-a non-member, and a mask. With these, every estimator works that asks only for an argmax; SPIGOT projects onto the
-convex hull. Below it, a network finds a phrase in a sequence that nobody has marked.
+The structure is one unbroken span of a sequence. Below it, a network finds phrases that nobody marked.
 """
 
 import itertools
@@ -17,75 +15,58 @@ import spigot
 
 @final
 @dataclass(frozen=True)
-class Spans(spigot.AbstractStructure):
+class Spans(spigot.AbstractDynamicProgram):
     """One unbroken run of positions, of any length but zero."""
 
     event_ndim: ClassVar[int] = 1  # the last axis holds the parts
 
-    def argmax(self, scores: Tensor, mask: Tensor | None = None) -> Tensor:
-        mask = self.full_mask(scores) if mask is None else mask
-        n = scores.shape[-1]
-        position = torch.arange(n)
-        spans = torch.stack([(a <= position) & (position < b) for a, b in itertools.combinations(range(n + 1), 2)])
-        exists = ~(spans & ~mask.unsqueeze(-2)).any(-1)  # spans without a masked position
-        totals = torch.where(spans, scores.unsqueeze(-2), 0.0).sum(-1)
-        best = totals.masked_fill(~exists, -torch.inf).argmax(-1)
-        return spans[best].to(scores.dtype) * exists.any(-1, keepdim=True)
+    def total(self, values: Tensor, semiring: spigot.Semiring) -> Tensor:
+        ending = ended = values[..., 0]
+        for value in values.unbind(-1)[1:]:
+            ending = semiring.plus(torch.stack((value, semiring.times(ending, value)), -1))  # begin here, or go on
+            ended = semiring.plus(torch.stack((ended, ending), -1))
+        return ended
 
     def violations(self, z: Tensor, mask: Tensor | None = None) -> list[list[str]]:
         mask = self.full_mask(z) if mask is None else mask.expand_as(z)
-        starts = ((z != 0) & (z.roll(1, -1) * (torch.arange(z.shape[-1]) > 0) == 0)).sum(-1).flatten().tolist()
-        stray = ((z != 0) & ~mask).any(-1).flatten().tolist()
-        wanted = mask.any(-1).flatten().tolist()
+        starts = ((z != 0) & (torch.nn.functional.pad(z, (1, 0))[..., :-1] == 0)).sum(-1).flatten().tolist()
+        wrong = (((z != 0) & ~mask) | ((z != 0) & (z != 1))).any(-1).flatten().tolist()
         return [
-            [f"{found} spans, not {int(some)}"] * (found != some) + ["outside the mask"] * out
-            for found, some, out in zip(starts, wanted, stray, strict=True)
+            [f"{found} spans, not {int(some)}"] * (found != some) + ["not 0 or 1, or outside the mask"] * bad
+            for found, some, bad in zip(starts, mask.any(-1).flatten().tolist(), wrong, strict=True)
         ]
 
-    def mask(self, lengths: Tensor, size: int | None = None) -> Tensor:
-        return torch.arange(int(lengths.max()) if size is None else size) < lengths.unsqueeze(-1)
 
-    def full_mask(self, parts: Tensor) -> Tensor:
-        return torch.ones_like(parts, dtype=torch.bool)
+if __name__ == "__main__":
+    # It is right: the verbs say what the list of all spans says.
+    torch.manual_seed(0)
+    structure, scores = Spans(), torch.randn(100, 6, dtype=torch.float64)
+    place, ends = torch.arange(6), itertools.combinations(range(7), 2)
+    spans = torch.stack([(place >= first) & (place < end) for first, end in ends])
+    values = scores @ spans.double().T
+    z = structure.argmax(scores)
+    torch.testing.assert_close((z * scores).sum(-1), values.amax(-1))
+    torch.testing.assert_close(structure.log_partition(scores), values.logsumexp(-1))
+    torch.testing.assert_close(structure.marginals(scores), values.softmax(-1) @ spans.double())
+    torch.testing.assert_close(structure.k_best(scores, 3)[1], values.topk(3).values.T)
+    drawn = structure.sample(scores[:1], samples=4000).mean(0)
+    assert (drawn - structure.marginals(scores[:1])).abs().max() < 0.05
+    print(structure.violations(torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])))
 
-    @property
-    def relaxation(self) -> spigot.ConvexHull:
-        return spigot.ConvexHull(self)
-
-
-# It is right: no span has a higher score, and what is no span is told so.
-torch.manual_seed(0)
-structure = Spans()
-scores = torch.randn(100, 6)
-z = structure.argmax(scores)
-totals = [scores[:, a:b].sum(-1) for a, b in itertools.combinations(range(7), 2)]
-torch.testing.assert_close((z * scores).sum(-1), torch.stack(totals).amax(0))
-assert structure.contains(z).all()
-print(structure.violations(torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])))
-
-# It is a layer: gradients flow, and the projection has a certificate.
-solution = structure.relaxation.solve(scores.double())
-print(f"projection onto the hull of all spans: duality gap {solution.gap.max():.0e}")
-assert solution.gap.max() < 1e-8
-
-# It learns. Each sequence hides a phrase, whose tokens carry a marker in their last feature; of the phrase we are
-# told only the sum of its tokens.
-sequences, length, features = 32, 10, 4
-tokens = torch.randn(sequences, length, features)
-start = torch.randint(0, 7, (sequences, 1))
-phrase = ((torch.arange(length) >= start) & (torch.arange(length) < start + 4)).float()
-tokens[..., -1] = 0.25 * tokens[..., -1] + phrase
-answers = torch.einsum("st,stf->sf", phrase, tokens)
-
-scorer = torch.nn.Linear(features, 1)
-optimizer = torch.optim.Adam(scorer.parameters(), lr=0.1)
-for _ in range(30):
-    z = spigot.argmax(scorer(tokens).squeeze(-1), structure, spigot.Spigot(eta=0.05))
-    loss = (torch.einsum("st,stf->sf", z, tokens) - answers).square().sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-z = structure.argmax(scorer(tokens).squeeze(-1).detach())
-right = float((z == phrase).float().mean())
-print(f"tokens rightly inside or outside the phrase: {right:.0%}")
-assert right > 0.9
+    # It learns. Each sequence hides a phrase, whose tokens carry a marker in their last feature; of the phrase we are
+    # told only the sum of its tokens.
+    tokens, start = torch.randn(32, 10, 4), torch.randint(0, 7, (32, 1))
+    phrase = ((torch.arange(10) >= start) & (torch.arange(10) < start + 4)).float()
+    tokens[..., -1] = 0.25 * tokens[..., -1] + phrase
+    answers = torch.einsum("st,stf->sf", phrase, tokens)
+    scorer = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.Adam(scorer.parameters(), lr=0.1)
+    for _ in range(30):
+        chosen = spigot.argmax(scorer(tokens).squeeze(-1), structure, spigot.Spigot(eta=0.05))
+        loss = (torch.einsum("st,stf->sf", chosen, tokens) - answers).square().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    right = float((structure.argmax(scorer(tokens).squeeze(-1).detach()) == phrase).float().mean())
+    print(f"tokens rightly inside or outside the phrase: {right:.0%}")
+    assert right > 0.9

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what editors and type checkers see; none of it runs
-    from spigot import kernels
+    from spigot import factors, kernels
     from spigot.estimators import *
     from spigot.factor_graphs import *
     from spigot.interface import *
@@ -27,7 +27,7 @@ else:  # a type checker that saw this would take any name for a public one
     def __getattr__(name: str) -> object:
         """Load a public name or a module of the package when it is first asked for."""
         if name == "__all__":
-            value = sorted({"kernels", *(public for module in _core() for public in module.__all__)})
+            value = sorted({"factors", "kernels", *(public for module in _core() for public in module.__all__)})
         elif name == "__version__":
             value = _version()
         elif name.startswith("_"):  # tools ask any module for such names

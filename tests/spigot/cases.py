@@ -195,7 +195,7 @@ def _flat_case(
 
 def _subset_case(name: str, minimum: int = 0, maximum: int | None = None) -> StructureCase:
     members = functools.partial(sized, minimum=minimum, maximum=5 if maximum is None else maximum)
-    structure = spigot.Subsets(minimum, maximum)
+    structure = spigot.Subsets(minimum=minimum, maximum=maximum)
     return StructureCase(name, (5,), lambda g: subset_mask(g, minimum), members, structure=structure)
 
 

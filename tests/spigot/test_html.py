@@ -50,7 +50,7 @@ def test_what_settings_ask_for_is_in_the_formula(strict: spigot.AbstractStructur
         (spigot.JointGraphs((spigot.SemanticGraphs(1),) * 2, arcs=((0, 1),)), "(1: role 0)"),
         (spigot.ConstituencyTrees(2), "0 to 3"),
         (spigot.Chains(3), "states from left to right<table>"),
-        (spigot.Subsets(7, 9), "<td>1</td>"),
+        (spigot.Subsets(minimum=7, maximum=9), "<td>1</td>"),
     ],
     ids=repr,
 )

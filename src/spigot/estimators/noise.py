@@ -1,4 +1,4 @@
-"""Noise that belongs to an instance.
+"""Noise that belongs to an instance: the convention of estimators and losses. (`structure.sample` takes a generator.)
 
 What is drawn follows from a seed and from the scores of the instance itself, not from a shared stream. So the layer
 stays a function: the same scores get the same noise in whichever batch, padding or process they come, a resumed

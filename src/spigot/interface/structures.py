@@ -181,8 +181,9 @@ class AbstractSamplingStructure(AbstractMarginalStructure):
             scores: The part scores $s$, `(*batch, *parts)`.
             mask: Parts that exist.
             samples: How many of each instance.
-            generator: Where the randomness comes from; torch's own if omitted. Its state after the call is the same
-                whatever the scores are.
+            generator: Where the randomness comes from; torch's own if omitted. (Estimators and losses draw by
+                `sample_from_seeds` instead, from their `seed` and the instance, and so are functions.) Its state
+                after the call is the same whatever the scores are.
 
         Returns:
             Members, `(samples, *batch, *parts)`, without a gradient.

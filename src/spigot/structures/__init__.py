@@ -5,6 +5,7 @@ from spigot.structures.alignments import Alignments
 from spigot.structures.chains import Chains
 from spigot.structures.choice import OneOf
 from spigot.structures.constituents import ConstituencyTrees
+from spigot.structures.dynamic_program import AbstractDynamicProgram, Semiring
 from spigot.structures.graphs import SemanticGraphs
 from spigot.structures.labelled import LabelledTrees
 from spigot.structures.linear import RelaxedProgram, ZeroOneProgram
@@ -14,6 +15,7 @@ from spigot.structures.subsets import Subsets
 from spigot.structures.trees import AbstractTrees, NonProjectiveTrees, ProjectiveTrees
 
 __all__ = [
+    "AbstractDynamicProgram",
     "AbstractTrees",
     "Alignments",
     "Chains",
@@ -27,6 +29,7 @@ __all__ = [
     "ProjectiveTrees",
     "RelaxedProgram",
     "SemanticGraphs",
+    "Semiring",
     "Subsets",
     "ZeroOneProgram",
 ]

@@ -37,6 +37,15 @@ def entry_mask(lengths: Tensor, size: int | None) -> Mask:
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
 
 
+def cube_mask(lengths: Tensor, size: int | None, axes: int) -> Mask:
+    """The parts `(*batch, size, ..., size)` of which every index is below the length."""
+    inside = mask = entry_mask(lengths, size)
+    for _ in range(axes - 1):
+        ones = [1] * (mask.ndim - lengths.ndim)
+        mask = mask.unsqueeze(-1) & inside.reshape(*lengths.shape, *ones, inside.shape[-1])
+    return mask
+
+
 def grid_mask(lengths: Tensor, size: int | tuple[int, int] | None, columns: Tensor | None) -> Mask:
     """The pairs `(*batch, n, m)` of so many rows and columns; as many of the one as of the other if not given."""
     across = lengths if columns is None else columns

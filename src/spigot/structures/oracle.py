@@ -14,6 +14,7 @@ from spigot._runtime.checks import check_parts, instance_name, zero_one
 from spigot._runtime.host import HostFunction
 from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
+from spigot.structures.lengths import cube_mask
 from spigot.types import Flags, Mask, Parts
 
 
@@ -103,12 +104,7 @@ class Oracle(AbstractStructure):
 
     def mask(self, lengths: Tensor, size: int | None = None) -> Mask:
         """True where every index of the part is below the length."""
-        size = int(lengths.max()) if size is None and lengths.numel() else size or 0
-        inside = torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)
-        mask = inside
-        for _ in range(self.event_ndim - 1):
-            mask = mask.unsqueeze(-1) & inside.reshape(*lengths.shape, *[1] * (mask.ndim - lengths.ndim), size)
-        return mask
+        return cube_mask(lengths, size, self.event_ndim)
 
     def full_mask(self, parts: Parts) -> Mask:
         return torch.ones_like(parts, dtype=torch.bool)

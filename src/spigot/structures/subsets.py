@@ -1,6 +1,6 @@
 """Subsets of entries: top-k, at most k, any number."""
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from typing import ClassVar, final
 
 import torch
@@ -29,37 +29,44 @@ from spigot.types import Flags, HullResult, Mask, Members, MemberValues, Parts, 
 class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
     r"""Some of the $k$ entries of the last axis, whatever its size: at least `minimum` and at most `maximum`.
 
-    $\mathcal Z = \{z \in \{0, 1\}^k \mid a \le \mathbf 1^\top z \le b\}$. `Subsets(3, 3)` is top-3, `Subsets(0, 3)` at
-    most three, `Subsets()` any number. An entry that gains nothing is left out unless the minimum needs it; ties go to
-    the first. An instance of which every entry is masked is padding, and its only subset is the empty one; one that has
-    some entries but fewer than the minimum is an error.
+    $\mathcal Z = \{z \in \{0, 1\}^k \mid a \le \mathbf 1^\top z \le b\}$. `Subsets(3)` is top-3, `Subsets(maximum=3)`
+    at most three, `Subsets()` any number. An entry that gains nothing is left out unless the minimum needs it; ties
+    go to the first. An instance of which every entry is masked is padding, and its only subset is the empty one; one
+    that has some entries but fewer than the minimum is an error.
 
     Sums, samples and marginals cost about $k \sqrt k$ steps in the worst case and are as exact for ten thousand entries
     as for ten.
 
-    Attributes:
+    Args:
+        size: How many, exactly; or instead of it:
         minimum: The least size.
         maximum: The largest; `None` for any.
 
     Example:
         >>> scores = torch.tensor([2.0, -1.0, 1.0, 0.5])
-        >>> Subsets(2, 2).argmax(scores)
+        >>> Subsets(2).argmax(scores)
         tensor([1., 0., 1., 0.])
-        >>> Subsets(2, 2).marginals(torch.zeros(4))
+        >>> Subsets(2).marginals(torch.zeros(4))
         tensor([0.5000, 0.5000, 0.5000, 0.5000])
-        >>> members, values = Subsets(2, 2).k_best(scores, 2)
+        >>> members, values = Subsets(2).k_best(scores, 2)
         >>> values
         tensor([3.0000, 2.5000])
         >>> round(Subsets(maximum=2).log_count(torch.ones(4, dtype=torch.bool)).exp().item())      # 1 + 4 + 6
         11
     """
 
-    minimum: int = 0
-    maximum: int | None = None
+    size: InitVar[int | None] = None
+    minimum: int = field(default=0, kw_only=True)
+    maximum: int | None = field(default=None, kw_only=True)
 
     event_ndim: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, size: int | None) -> None:
+        if size is not None:
+            if self.minimum or self.maximum is not None:
+                raise ValueError(f"size is {size!r}, and minimum or maximum are given; give the one or the others.")
+            object.__setattr__(self, "minimum", size)
+            object.__setattr__(self, "maximum", size)
         check_bounds(self.minimum, self.maximum)
 
     def argmax(self, scores: Parts, mask: Mask | None = None) -> Parts:

@@ -120,7 +120,7 @@ def test_marginal_straight_through_has_the_gradient_of_attention(structure: spig
     torch.testing.assert_close(4 * cooled, backward(scores / 4, structure, StructuredAttention(), g))
 
 
-@pytest.mark.parametrize("structure", [OneOf(), spigot.Subsets(2, 2)], ids=str)
+@pytest.mark.parametrize("structure", [OneOf(), spigot.Subsets(2)], ids=str)
 def test_draws_belong_to_the_instance(structure: spigot.AbstractStructure) -> None:
     scores = torch.randn(50, 4, generator=torch.Generator().manual_seed(1)).requires_grad_()
     rule = MarginalStraightThrough(seed=2)

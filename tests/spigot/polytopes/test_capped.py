@@ -86,7 +86,7 @@ def test_gradient(minimum: int, maximum: int | None) -> None:
 
 @pytest.mark.parametrize(("minimum", "maximum"), [(2, 2), (0, 2), (1, 3), (3, None), (0, None)])
 def test_the_support_mixes_to_the_point_and_spans_its_face(minimum: int, maximum: int | None) -> None:
-    structure, generator = Subsets(minimum, maximum), torch.Generator().manual_seed(2)
+    structure, generator = Subsets(minimum=minimum, maximum=maximum), torch.Generator().manual_seed(2)
     level = torch.zeros(1, 6, dtype=torch.float64)
     points = torch.cat((torch.randn(20, 6, generator=generator, dtype=torch.float64), level, level + 0.5, level + 2))
     solution = ConvexHull(structure).solve(points)
@@ -107,7 +107,7 @@ def test_sparsemap_has_the_gradient_of_the_projection() -> None:
     generator = torch.Generator().manual_seed(3)
     scores = torch.cat((torch.randn(8, 9, generator=generator), torch.zeros(1, 9))).double().requires_grad_()
     direction = torch.randn(9, 9, generator=generator).double()
-    z = spigot.argmax(scores, Subsets(3, 3), spigot.SparseMAP())
+    z = spigot.argmax(scores, Subsets(3), spigot.SparseMAP())
     (ours,) = torch.autograd.grad((z * direction).sum(), scores)
     projected = CappedSimplex(3, 3).project(scores)
     (theirs,) = torch.autograd.grad((projected * direction).sum(), scores)
@@ -118,7 +118,7 @@ def test_sparsemap_has_the_gradient_of_the_projection() -> None:
 def test_tangent_is_what_differences_of_subsets_span() -> None:
     generator = torch.Generator().manual_seed(4)
     for minimum, maximum in [*BOUNDS, (0, 0), (3, 3)]:
-        structure = Subsets(minimum, maximum)
+        structure = Subsets(minimum=minimum, maximum=maximum)
         direction = torch.randn(4, 5, generator=generator, dtype=torch.float64)
         mask = torch.tensor([[True] * 5, [True] * 4 + [False], [False, True, True, True, True], [False] * 5])
         if minimum == 3:

@@ -34,28 +34,28 @@ def polynomial(scores: Tensor, minimum: int, maximum: int | None) -> float:
 
 def test_argmax_of_each_kind() -> None:
     scores = torch.tensor([2.0, -1.0, 1.0, 0.5, -3.0])
-    assert Subsets(2, 2).argmax(scores).tolist() == [1, 0, 1, 0, 0]
-    assert Subsets(0, 2).argmax(scores).tolist() == [1, 0, 1, 0, 0]
-    assert Subsets(0, 2).argmax(-scores).tolist() == [0, 1, 0, 0, 1]
-    assert Subsets(4).argmax(scores).tolist() == [1, 1, 1, 1, 0]
+    assert Subsets(2).argmax(scores).tolist() == [1, 0, 1, 0, 0]
+    assert Subsets(maximum=2).argmax(scores).tolist() == [1, 0, 1, 0, 0]
+    assert Subsets(maximum=2).argmax(-scores).tolist() == [0, 1, 0, 0, 1]
+    assert Subsets(minimum=4).argmax(scores).tolist() == [1, 1, 1, 1, 0]
     assert Subsets().argmax(scores).tolist() == [1, 0, 1, 1, 0]
-    assert Subsets(0, 0).argmax(scores).tolist() == [0] * 5
+    assert Subsets(0).argmax(scores).tolist() == [0] * 5
 
 
 def test_ties_go_to_the_first_and_what_gains_nothing_is_left_out() -> None:
     level = torch.zeros(3, 20)
-    assert not Subsets(0, 3).argmax(level).any()
-    assert Subsets(3, 5).argmax(level).tolist() == [[1.0] * 3 + [0.0] * 17] * 3
+    assert not Subsets(maximum=3).argmax(level).any()
+    assert Subsets(minimum=3, maximum=5).argmax(level).tolist() == [[1.0] * 3 + [0.0] * 17] * 3
     scores = torch.tensor([0.0, 1.0, 0.0, 1.0, 1.0])
-    assert Subsets(0, 2).argmax(scores).tolist() == [0, 1, 0, 1, 0]
-    assert Subsets(4, 4).argmax(scores).tolist() == [1, 1, 0, 1, 1]
+    assert Subsets(maximum=2).argmax(scores).tolist() == [0, 1, 0, 1, 0]
+    assert Subsets(minimum=4).argmax(scores).tolist() == [1, 1, 0, 1, 1]
     mask = torch.tensor([False, True, True, True, True])
-    assert Subsets(4, 4).argmax(scores, mask).tolist() == [0, 1, 1, 1, 1]
+    assert Subsets(minimum=4).argmax(scores, mask).tolist() == [0, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_infinite_scores_have_a_best_subset(setting: tuple[int, int | None]) -> None:
-    low, high = Subsets(*setting), torch.inf
+    low, high = Subsets(minimum=setting[0], maximum=setting[1]), torch.inf
     z = low.argmax(torch.full((6,), -high))
     assert z.tolist() == [1.0] * setting[0] + [0.0] * (6 - setting[0])
     assert low.argmax(torch.tensor([-high, 1.0, high, -high, 2.0, 0.5]))[2] == 1
@@ -65,7 +65,7 @@ def test_infinite_scores_have_a_best_subset(setting: tuple[int, int | None]) -> 
 def test_the_largest_of_many(k: int) -> None:
     scores = torch.randn(3, 5000, generator=torch.Generator().manual_seed(k)).round(decimals=2)  # with ties
     for count in (k, (k + 1) // 2):
-        z = Subsets(count, count).argmax(scores)
+        z = Subsets(count).argmax(scores)
         order = scores.sort(dim=-1, descending=True, stable=True).indices[:, :count]
         assert torch.equal(z, torch.zeros_like(scores).scatter(-1, order, 1.0))
 
@@ -76,7 +76,7 @@ def test_sums_against_the_polynomial(minimum: int, maximum: int | None) -> None:
     for k in (3, 8, 40):
         for scale in (1.0, 8.0):
             scores = torch.randn(k, generator=generator, dtype=torch.float64) * scale
-            value = Subsets(minimum, maximum).log_partition(scores).item()
+            value = Subsets(minimum=minimum, maximum=maximum).log_partition(scores).item()
             assert value == pytest.approx(polynomial(scores, minimum, maximum), rel=1e-12, abs=1e-12)
 
 
@@ -86,14 +86,14 @@ def test_how_many_there_are(k: int) -> None:
     for low, high in ((0, 0), (1, 1), (k // 2, k // 2), (k, k), (0, k // 3), (k // 2, None), (0, None)):
         most = k if high is None else high
         exact = math.log(sum(math.comb(k, size) for size in range(low, most + 1)))
-        assert Subsets(low, high).log_count(mask).item() == pytest.approx(exact, rel=1e-12, abs=1e-12)
+        assert Subsets(minimum=low, maximum=high).log_count(mask).item() == pytest.approx(exact, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("shares", [(0.001, 0.001), (0.5, 0.5), (0.9999, 1), (0, 0.3), (0.7, None), (0.001, None)])
 def test_ten_thousand_entries(shares: tuple[float, float | None]) -> None:
     count = 10_000 if spigot.kernels.available else 600  # in torch each entry is a step
     setting = int(shares[0] * count), None if shares[1] is None else int(shares[1] * count)
-    structure = Subsets(*setting)
+    structure = Subsets(minimum=setting[0], maximum=setting[1])
     generator = torch.Generator().manual_seed(1)
     direction = torch.randn(count, generator=generator, dtype=torch.float64)
     most = count if setting[1] is None else setting[1]
@@ -119,7 +119,7 @@ def test_ten_thousand_entries(shares: tuple[float, float | None]) -> None:
 
 def test_shifting_all_scores_of_a_fixed_size_changes_nothing() -> None:
     scores = torch.randn(50, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    structure = Subsets(7, 7)
+    structure = Subsets(7)
     mu = structure.marginals(scores)
     for shift in (1e3, -1e3, 2.0**40):
         moved = structure.marginals((scores * 2.0**10).round() / 2.0**10 + shift)
@@ -139,7 +139,7 @@ def test_sums_against_enumeration(values: list[float], a: int, b: int) -> None:
     size = members.sum(-1)
     members = members[(size >= minimum) & (size <= maximum)]
     worth = members @ scores
-    structure = Subsets(minimum, maximum)
+    structure = Subsets(minimum=minimum, maximum=maximum)
     torch.testing.assert_close(structure.log_partition(scores), worth.logsumexp(0), rtol=1e-12, atol=1e-9)
     torch.testing.assert_close(structure.marginals(scores), worth.softmax(0) @ members, rtol=0, atol=1e-8)
 
@@ -160,7 +160,7 @@ def test_entropy_in_many_digits(minimum: int, maximum: int | None, scale: float)
         weights = [mpmath.exp(w - max(worth)) for w in worth]
         total = mpmath.fsum(weights)
         exact = -mpmath.fsum(w / total * mpmath.log(w / total) for w in weights if w > 0)
-    ours = Subsets(minimum, maximum).entropy(scores).item()
+    ours = Subsets(minimum=minimum, maximum=maximum).entropy(scores).item()
     assert ours == pytest.approx(float(exact), abs=1e-14 * max(1, 30 * scale))
 
 
@@ -192,13 +192,13 @@ def test_k_best_against_enumeration(case: StructureCase) -> None:
 def test_k_best_of_many_entries() -> None:
     scores = torch.randn(300, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
     for minimum, maximum in ((3, 3), (0, 4), (290, None), (0, None)):
-        z, values = Subsets(minimum, maximum).k_best(scores, 40)
-        assert Subsets(minimum, maximum).contains(z).all()
+        z, values = Subsets(minimum=minimum, maximum=maximum).k_best(scores, 40)
+        assert Subsets(minimum=minimum, maximum=maximum).contains(z).all()
         assert len({tuple(row) for row in z.tolist()}) == 40
         assert (values.diff() <= 1e-12).all()
     top = scores.sort(descending=True).values[:60]
     triples = torch.tensor([sum(triple) for triple in itertools.combinations(top.tolist(), 3)], dtype=torch.float64)
-    torch.testing.assert_close(Subsets(3, 3).k_best(scores, 40)[1], triples.sort(descending=True).values[:40])
+    torch.testing.assert_close(Subsets(3).k_best(scores, 40)[1], triples.sort(descending=True).values[:40])
     # Any number: the best, and what it costs to change entries of the smallest size.
     costs = scores.abs().sort().values[:14].tolist()
     changes = sorted(sum(some) for size in range(15) for some in itertools.combinations(costs, size))[:40]
@@ -208,7 +208,7 @@ def test_k_best_of_many_entries() -> None:
 
 def test_members_worth_minus_infinity_are_not_listed() -> None:
     scores = torch.tensor([1.0, -torch.inf, 2.0])
-    z, values = Subsets(2, 2).k_best(scores, 3)
+    z, values = Subsets(minimum=2).k_best(scores, 3)
     assert values.tolist() == [3.0, -torch.inf, -torch.inf]
     assert not z[1:].any()
     with pytest.raises(ValueError, match="whole number, zero or more"):
@@ -236,12 +236,12 @@ def test_a_generator_repeats_and_its_state_does_not_depend_on_scores() -> None:
     for scale in (0.0, 50.0):
         generator = torch.Generator().manual_seed(9)
         scores = torch.randn(4, 30, generator=torch.Generator().manual_seed(1)) * scale
-        first = Subsets(2, 5).sample(scores, samples=3, generator=generator)
+        first = Subsets(minimum=2, maximum=5).sample(scores, samples=3, generator=generator)
         states.append(generator.get_state())
-        again = Subsets(2, 5).sample(scores, samples=3, generator=torch.Generator().manual_seed(9))
+        again = Subsets(minimum=2, maximum=5).sample(scores, samples=3, generator=torch.Generator().manual_seed(9))
         assert torch.equal(first, again)
     assert torch.equal(*states)
-    assert Subsets(2, 5).sample(torch.zeros(0, 4), samples=3).shape == (3, 0, 4)
+    assert Subsets(minimum=2, maximum=5).sample(torch.zeros(0, 4), samples=3).shape == (3, 0, 4)
 
 
 def test_kernel_and_torch_draw_and_rank_alike(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_kernel_and_torch_draw_and_rank_alike(monkeypatch: pytest.MonkeyPatch) -
     answers = []
     for available in (spigot.kernels.available, False):
         monkeypatch.setattr("spigot._runtime.native.available", available)
-        structure = Subsets(3, 9)
+        structure = Subsets(minimum=3, maximum=9)
         generator = torch.Generator().manual_seed(11)
         answers.append((structure.sample(scores, samples=20, generator=generator), *structure.k_best(scores, 7)))
     for ours, theirs in zip(*answers, strict=True):
@@ -260,17 +260,17 @@ def test_kernel_and_torch_draw_and_rank_alike(monkeypatch: pytest.MonkeyPatch) -
 def test_too_few_entries_are_named(verb: str) -> None:
     mask = torch.tensor([[True, True, True], [True, False, False]])
     with pytest.raises(NoStructureError, match="instance 1 leaves 1 of the 2 entries"):
-        getattr(Subsets(2, 2), verb)(torch.zeros(2, 3), mask)
+        getattr(Subsets(2), verb)(torch.zeros(2, 3), mask)
     with pytest.raises(NoStructureError, match="instance 1 leaves 1 of the 2"):
-        Subsets(2).k_best(torch.zeros(2, 3), 2, mask)
+        Subsets(minimum=2).k_best(torch.zeros(2, 3), 2, mask)
     with pytest.raises(NoStructureError, match="instance 1 leaves 1 of the 2"):
-        Subsets(2).relaxation.project(torch.zeros(2, 3), mask)
+        Subsets(minimum=2).relaxation.project(torch.zeros(2, 3), mask)
     with pytest.raises(ValueError, match="instance 1 are NaN at part \\[2\\]"):
-        getattr(Subsets(2, 2), verb)(torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, torch.nan]]))
+        getattr(Subsets(2), verb)(torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, torch.nan]]))
 
 
 def test_padding_is_the_empty_subset() -> None:
-    structure, nothing = Subsets(2, 2), torch.zeros(2, 3, dtype=torch.bool)
+    structure, nothing = Subsets(2), torch.zeros(2, 3, dtype=torch.bool)
     scores = torch.full((2, 3), torch.nan)
     for verb in (structure.argmax, structure.marginals, structure.relaxation.project):
         assert not verb(scores, nothing).any()
@@ -283,7 +283,7 @@ def test_padding_is_the_empty_subset() -> None:
 @pytest.mark.parametrize("shape", [(3, 0), (0,), (0, 4), (2, 1)])
 def test_small_shapes(shape: tuple[int, ...]) -> None:
     scores = torch.zeros(shape, requires_grad=True)
-    structure = Subsets(0, 1)
+    structure = Subsets(maximum=1)
     for value in (structure.argmax(scores.detach()), structure.marginals(scores), structure.relaxation.project(scores)):
         assert value.shape == shape
     assert structure.log_partition(scores).shape == shape[:-1]
@@ -295,39 +295,41 @@ def test_small_shapes(shape: tuple[int, ...]) -> None:
 
 def test_scores_of_minus_infinity_have_no_mass() -> None:
     scores = torch.tensor([-torch.inf, 0.0, 1.0, -torch.inf], dtype=torch.float64, requires_grad=True)
-    mu = Subsets(2, 2).marginals(scores)
+    mu = Subsets(2).marginals(scores)
     assert mu.tolist() == pytest.approx([0, 1, 1, 0])
-    assert Subsets(2, 2).log_partition(scores).item() == pytest.approx(1)
+    assert Subsets(2).log_partition(scores).item() == pytest.approx(1)
     (gradient,) = torch.autograd.grad(mu[1], scores)
     assert gradient.isfinite().all()
-    assert Subsets(3, 3).log_partition(scores).item() == -torch.inf
-    assert not Subsets(3, 3).marginals(scores).any()
+    assert Subsets(3).log_partition(scores).item() == -torch.inf
+    assert not Subsets(3).marginals(scores).any()
     with pytest.raises(ValueError, match="every subset of the instance has a score of -inf"):
-        Subsets(3, 3).sample(scores)
+        Subsets(3).sample(scores)
     with pytest.raises(ValueError, match="infinite"):
-        Subsets(1, 1).log_partition(-scores)
+        Subsets(1).log_partition(-scores)
 
 
 def test_settings_that_make_no_sense() -> None:
     for minimum, maximum in ((-1, None), (2, 1), (0, -1), (1.5, 2), (True, 2)):
         with pytest.raises(ValueError, match=r"whole number|cannot be the larger"):
-            Subsets(minimum, maximum)  # pyright: ignore[reportArgumentType]
+            Subsets(minimum=minimum, maximum=maximum)  # pyright: ignore[reportArgumentType]
         with pytest.raises(ValueError, match=r"whole number|cannot be the larger"):
             spigot.CappedSimplex(minimum, maximum)  # pyright: ignore[reportArgumentType]
 
 
 def test_violations_say_what_is_wrong() -> None:
     z = torch.tensor([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.5, 1.0, 0.0], [1.0, 0.0, 0.0]])
-    messages = Subsets(1, 2).violations(z)
+    messages = Subsets(minimum=1, maximum=2).violations(z)
     assert messages[0] == ["3 entries are chosen, more than 2"]
     assert messages[1] == ["0 entries are chosen, fewer than 1"]
     assert messages[2] == ["entry 0 is 0.5, not 0 or 1"]
     assert messages[3] == []
-    assert Subsets(1, 2).violations(z[3], torch.tensor([False, True, True]))[0] == ["entry 0 is chosen but masked"]
+    assert Subsets(minimum=1, maximum=2).violations(z[3], torch.tensor([False, True, True]))[0] == [
+        "entry 0 is chosen but masked"
+    ]
 
 
 def test_verbs_inside_a_compiled_graph_and_a_map() -> None:
-    structure = Subsets(2, 3)
+    structure = Subsets(minimum=2, maximum=3)
     scores = torch.randn(4, 6, generator=torch.Generator().manual_seed(12), dtype=torch.float64)
 
     def verbs(s: Tensor) -> tuple[Tensor, ...]:
@@ -353,5 +355,11 @@ def test_poisson_binomial() -> None:
     for minimum, maximum in ((4, 4), (0, 10), (12, None)):
         most = 25 if maximum is None else maximum
         expected = math.log(sum(sizes[minimum : most + 1]))
-        ours = (Subsets(minimum, maximum).log_partition(scores) - free).item()
+        ours = (Subsets(minimum=minimum, maximum=maximum).log_partition(scores) - free).item()
         assert ours == pytest.approx(expected, rel=1e-11)
+
+
+def test_the_first_argument_is_the_size() -> None:
+    assert Subsets(2) == Subsets(minimum=2, maximum=2)
+    with pytest.raises(ValueError, match="size is 2, and minimum or maximum are given"):
+        Subsets(2, maximum=3)

@@ -50,7 +50,7 @@ def _permutations() -> Tensor:  # nobody can count them by sums over scores, but
 KINDS: Mapping[str, Kind] = {
     "chains": Kind("Chains of five positions, three states", lambda: spigot.Chains(3), (5, 4, 3)),
     "trees": Kind("Trees over five words", lambda: spigot.NonProjectiveTrees(), (6, 6)),
-    "subsets": Kind("Three of ten", lambda: spigot.Subsets(3, 3), (10,)),
+    "subsets": Kind("Three of ten", lambda: spigot.Subsets(3), (10,)),
     # An oracle on purpose: the one task in which there is an argmax and nothing else to go by.
     "paths": Kind("Paths through a grid of 5 × 5, an oracle", _paths, (5, 5), lambda: all_paths(5)),
     "matchings": Kind("Matchings of five and five", lambda: spigot.Matchings(), (5, 5), _permutations),
