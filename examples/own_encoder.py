@@ -50,9 +50,8 @@ if __name__ == "__main__":
     stage = {"annotation": "trees", "loss": "crf", "mlp": 32, "encoder": {"kind": "window", "words": 3}}
     data = {"source": "synthetic", "synthetic": {"train": 100, "dev": 20, "test": 5}, "tags": "columns"}
     tables = {"data": data, "stages": {"syntax": stage}, "training": {"batch": 10, "epochs": 2}}
-    run = Path(tempfile.mkdtemp()) / "run"
-    for step in train(make_config(tables), run):
-        if step.dev:
-            print(f"epoch {step.epoch}: UAS {step.dev['UAS']:.1f}")
-    (found,) = Parser.load(run)("The poet sleeps.")
+    run = train(make_config(tables), Path(tempfile.mkdtemp()) / "run")
+    for epoch in run.history:
+        print(f"epoch {epoch['epoch']}: UAS {epoch['UAS']:.1f}")
+    (found,) = run.parser("The poet sleeps.")
     print(found.forms, found.heads)

@@ -21,7 +21,7 @@ from spigot_nlp.corpora.prepared import CACHE_VARIABLE
 from spigot_nlp.locks import lock
 from spigot_nlp.models.checkpoint import CONFIG, SCORES, read_config, write_config
 from spigot_nlp.ray_cluster import join_cluster
-from spigot_nlp.training.judges import judges
+from spigot_nlp.scoring import targets
 
 _PAUSE = 0.5  # seconds between two looks at a log that another process holds
 
@@ -371,17 +371,18 @@ def read_scores(run: Path) -> dict[str, Any]:
 
 def has_tests(scores: Mapping[str, Any]) -> bool:
     """Whether there are scores of test sets."""
-    return any(name.split()[0] != "dev" for name in scores)
+    return any(name != "dev" for name in scores)
 
 
 def dev_name(training: Training) -> str:
     """What the development score of a training measures."""
-    return judges(training.config)[0].annotation.measures[0].name
+    return targets(training.config)[0].annotation.measures[0].name
 
 
 def dev_score(training: Training, scores: Mapping[str, Any]) -> float:
     """The development score that values are chosen by."""
-    return judges(training.config)[0].annotation.measures[0].value(scores["dev"])
+    target = targets(training.config)[0]
+    return target.annotation.measures[0].value(scores["dev"][target.key])
 
 
 def check_run(run: Path, training: Training) -> None:

@@ -14,8 +14,8 @@ from spigot_nlp.models.checkpoint import write_text
 from spigot_nlp.report.material import Run, read_run
 from spigot_nlp.report.results import PARTS, place, printed
 from spigot_nlp.report.speed import duration
+from spigot_nlp.scoring import Target
 from spigot_nlp.tables import Cell, Table, TableRow
-from spigot_nlp.training.judges import Judge
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class Results:
         self.differences = list(self._differences())
 
     @property
-    def end(self) -> Judge:
+    def end(self) -> Target:
         """What all systems are judged by in the end."""
-        return next(iter(self._runs.values())).judges[0]
+        return next(iter(self._runs.values())).targets[0]
 
     @property
     def compared(self) -> list[str]:
@@ -186,19 +186,17 @@ class Results:
         return {name: Drawn.given(scores[name]) for name in counts}
 
     def _counts(self, run: Run, part: str) -> Counts | None:
-        judge = run.judges[0]
+        judge = run.targets[0]
         gold, predicted = run.gold(part), run.predictions(part, judge)
         return None if gold is None or predicted is None else judge.annotation.measures[0].counts(gold, predicted)
 
 
 def _scores(run: Run, key: tuple[str, str, int], tests: bool) -> Iterator[Score]:
-    judges = {judge.ending: judge for judge in run.judges}
-    for name, found in run.scores.items():
-        part, space, rest = name.partition(" ")
-        judge = judges.get(space + rest)
-        if judge is not None and (tests or part == "dev"):
-            for measure in printed(judge):
-                yield Score(*key, judge.title, part, measure.name, measure.value(found))
+    for target in run.targets:
+        for part, found in run.scores.items():
+            if target.key in found and (tests or part == "dev"):
+                for measure in printed(target):
+                    yield Score(*key, target.title, part, measure.name, measure.value(found[target.key]))
 
 
 def _compared(one: Drawn, other: Drawn) -> SeedComparison | None:

@@ -39,7 +39,7 @@ app = cyclopts.App(
 _COMMANDS = {
     "Train": ("convert:convert", "train:train", "clusters:clusters"),
     "Use": ("parse:parse", "tag:tag", "models:models", "pack:pack"),
-    "Measure": ("evaluate:evaluate", "compare:compare", "score:score"),
+    "Measure": ("evaluate:evaluate", "compare:compare"),
     "Look": ("serve:serve", "report:report", "diagnose:diagnose", "draw:draw"),
 }
 """The modules of the commands, and their names. Only the one that is called is loaded, and all for their overview."""

@@ -2,12 +2,11 @@
 
 import shlex
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
@@ -16,16 +15,13 @@ from spigot_nlp.cli.console import (
     Device,
     Precision,
     is_first_process,
-    percent,
     print_json,
-    print_table,
     say,
-    show_table,
     torch_device,
 )
-from spigot_nlp.cli.diagnose import NAMES
 from spigot_nlp.cli.memory import keep_freed_memory
 from spigot_nlp.cli.options import options_of, plugin_options
+from spigot_nlp.cli.scores import print_summary
 from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
@@ -100,7 +96,7 @@ def train(
         if as_json:
             print_json({"run": folder, "scores": done.scores})
         else:
-            print_run(done.scores, chosen, [scores[CHANGED] / 100 for scores in done.history if CHANGED in scores])
+            print_summary(done.scores, chosen, [line[CHANGED] / 100 for line in done.history if CHANGED in line])
         say(f"The run is in {folder}")
 
 
@@ -149,57 +145,3 @@ def _resumable(folder: Path, device: str, precision: str | None) -> Iterator[Non
         how = f" --precision {precision}" if precision else ""
         again = f"spigot train --resume {shlex.quote(str(folder))}{where}{how}{plugin_options()}"
         raise KeyboardInterrupt(f"interrupted; go on with: {again}") from None
-
-
-def print_run(scores: dict[str, Any], config: "Config", changes: Sequence[float] = ()) -> None:
-    """Print what `scores.json` holds, a row for each set of sentences.
-
-    Args:
-        scores: What it holds.
-        config: The experiment.
-        changes: How much of latent structures changed from epoch to epoch.
-
-    Example:
-        >>> from spigot_nlp.config import make_config
-        >>> trees = {"sentences": 2, "uas": 0.9, "uas_without_punctuation": 0.95, "exact": 0.5}
-        >>> print_run({"dev": trees}, make_config({"stages": {"syntax": {"annotation": "trees"}}}))
-        Trees, per cent
-        <BLANKLINE>
-                sentences     UAS   no punctuation   exact
-         ──────────────────────────────────────────────────
-          dev           2   90.00            95.00   50.00
-        <BLANKLINE>
-    """
-    from spigot_nlp.training.judges import judges
-    from spigot_nlp.training.results import STRUCTURE
-
-    known = {judge.ending: judge for judge in judges(config)}
-    parts: dict[str, dict[str, Any]] = {}
-    for name, part in scores.items():
-        ending = max((e for e in (*known, STRUCTURE) if name.endswith(e)), key=len, default="")
-        parts.setdefault(ending, {})[name.removesuffix(ending)] = part
-    for ending, sets in parts.items():
-        if ending == STRUCTURE:
-            continue
-        judge = known[ending]
-        table = judge.annotation.summary(sets)
-        usual = not ending or (ending == f" {judge.annotation.nouns}" and not config.stages[judge.stage].field)
-        name = judge.called or ("" if usual else judge.stage)
-        show_table(replace(table, title=f"{name}: {table.title}") if name else table)
-    if STRUCTURE in parts:
-        _print_structures(parts[STRUCTURE], changes)
-
-
-def _print_structures(structures: dict[str, Any], changes: Sequence[float]) -> None:
-    """A few words about latent structures; `spigot diagnose` has more."""
-    others = [name for name in NAMES if any(name in part["answer"]["agreement"] for part in structures.values())]
-    rows = []
-    for name, part in structures.items():
-        profile = part["answer"]
-        known = (profile["agreement"].get(other) for other in others)
-        agreement = ("" if share is None else percent(share) for share in known)
-        rows.append([name, *agreement, percent(profile["predictable"]), percent(profile["distinct"])])
-    columns = ["", *(NAMES[name] for name in others), "predictable", "distinct"]
-    print_table("Latent structures: agreement, and what they look like, per cent", columns, rows)
-    if changes:
-        print(f"Changed from epoch to epoch in training, per cent: {', '.join(map(percent, changes))}")

@@ -14,7 +14,7 @@ from spigot_nlp.config import Config, systems
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models import checkpoint
-from spigot_nlp.training.judges import Judge, judges
+from spigot_nlp.scoring import Target, targets
 
 _SAME = ("seed", "name", "data.root", "training.tests", "training.save_seconds")  # and whatever a stage starts from
 _UNSHOWN = "data.obtain"
@@ -37,7 +37,7 @@ class Run:
     Example:
         >>> from spigot_nlp.config import make_config
         >>> run = Run(Path("runs/dm-spigot-0"), make_config({}), {})
-        >>> run.name, [judge.stage for judge in run.judges]
+        >>> run.name, [target.stage for target in run.targets]
         ('dm-spigot-0', ['semantics', 'syntax'])
     """
 
@@ -54,12 +54,12 @@ class Run:
     @property
     def parts(self) -> list[str]:
         """The sets of sentences that the end task was judged by: `dev`, then the test sets."""
-        return [name for name in self.scores if " " not in name]
+        return [name for name, found in self.scores.items() if self.targets[0].key in found]
 
     @cached_property
-    def judges(self) -> list[Judge]:
+    def targets(self) -> list[Target]:
         """What its stages were judged by, the last one first."""
-        return judges(self.config)
+        return targets(self.config)
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
@@ -110,7 +110,7 @@ class Run:
         """Where that is."""
         return self.path / f"gold.{part}.jsonl"
 
-    def predictions(self, part: str, judge: Judge) -> list[Sentence] | None:
+    def predictions(self, part: str, judge: Target) -> list[Sentence] | None:
         """What the training wrote down of a stage when it had finished; `None` if there is no such file."""
         found = self._sentences(self.path / f"predictions.{part}.{judge.file}") if judge.file else None
         return None if found is None else list(map(judge.annotation.reread, found))
@@ -155,7 +155,7 @@ class Experiment:
         baseline: The one that the others are compared with; `None` if there is only one.
 
     Example:
-        >>> contender = Contender("spigot", (Run(Path("a"), Config(), {"dev": {}, "dev trees": {}}),), 0)
+        >>> contender = Contender("spigot", (Run(Path("a"), Config(), {"dev": {"graphs": {}, "trees": {}}}),), 0)
         >>> Experiment("dm", (contender,), None).parts
         ['dev']
     """
@@ -170,9 +170,9 @@ class Experiment:
         return (run for contender in self.contenders for run in contender.runs)
 
     @property
-    def end(self) -> Judge:
+    def end(self) -> Target:
         """What all of them were judged by in the end."""
-        return next(self.runs).judges[0]
+        return next(self.runs).targets[0]
 
     @property
     def parts(self) -> list[str]:

@@ -10,10 +10,10 @@ from spigot_nlp.evaluation import Counts, interval
 from spigot_nlp.report.figures import Curve, curves
 from spigot_nlp.report.material import Contender, Experiment, Run
 from spigot_nlp.report.page import Picture, Section
+from spigot_nlp.scoring import Target, development_measures
 from spigot_nlp.tables import Cell, Table, TableRow
 from spigot_nlp.training.development import CHANGED
-from spigot_nlp.training.judges import Judge, changing, development_measures
-from spigot_nlp.training.plan import LATENT
+from spigot_nlp.training.plan import LATENT, changing
 
 SAMPLES = 2000
 """How often the bootstrap draws the sentences anew."""
@@ -42,7 +42,7 @@ def result_tables(experiment: Experiment) -> list[Table]:
     Example:
         >>> from pathlib import Path
         >>> from spigot_nlp.config import make_config
-        >>> scores = {"dev": {"labelled": {"f1": 0.75}, "unlabelled": {"f1": 0.8}}, "dev trees": {"uas": 0.9}}
+        >>> scores = {"dev": {"graphs": {"labelled": {"f1": 0.75}, "unlabelled": {"f1": 0.8}}, "trees": {"uas": 0.9}}}
         >>> run = Run(Path("runs/dm"), make_config({}), scores)
         >>> tables = result_tables(Experiment("dm", (Contender("spigot", (run,), 0),), None))
         >>> [(table.title, [cell.text for cell in table.rows[0].cells]) for table in tables]
@@ -52,7 +52,7 @@ def result_tables(experiment: Experiment) -> list[Table]:
     return [table for table in made if table is not None]
 
 
-def stages_of(runs: Iterable[Run]) -> list[Judge]:
+def stages_of(runs: Iterable[Run]) -> list[Target]:
     """The stages that runs were judged by; those of different systems are one if they are called the same.
 
     Example:
@@ -62,47 +62,45 @@ def stages_of(runs: Iterable[Run]) -> list[Judge]:
         >>> [judge.title for judge in stages_of(runs)]
         ['Graphs', 'The trees inside']
     """
-    groups: dict[tuple[str, str], Judge] = {}
+    groups: dict[tuple[str, str], Target] = {}
     for run in runs:
-        for judge in run.judges:
+        for judge in run.targets:
             groups.setdefault(_group(judge), judge)
     return list(groups.values())
 
 
-def _group(judge: Judge) -> tuple[str, str]:
-    return judge.ending, judge.annotation.nouns
+def _group(judge: Target) -> tuple[str, str]:
+    return judge.key, judge.annotation.nouns
 
 
-def own_judge(run: Run, judge: Judge) -> Judge | None:
+def own_judge(run: Run, judge: Target) -> Target | None:
     """What a run has in the place of a judge of another run; `None` if it has nothing there.
 
     Example:
         >>> from pathlib import Path
         >>> from spigot_nlp.config import make_config
         >>> ste, alone = (Run(Path(name), make_config({"system": name}), {}) for name in ("ste", "neurboparser"))
-        >>> own_judge(alone, ste.judges[1]) is None
+        >>> own_judge(alone, ste.targets[1]) is None
         True
     """
-    return next((mine for mine in run.judges if _group(mine) == _group(judge)), None)
+    return next((mine for mine in run.targets if _group(mine) == _group(judge)), None)
 
 
-def printed(judge: Judge) -> list[Measure]:
+def printed(judge: Target) -> list[Measure]:
     """The measures of a stage in the order of the paper's tables: what a training goes by comes last.
 
     Example:
         >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.training.judges import judges
-        >>> [measure.name for measure in printed(judges(make_config({}))[0])]
+        >>> from spigot_nlp.scoring import targets
+        >>> [measure.name for measure in printed(targets(make_config({}))[0])]
         ['UF', 'LF']
     """
     return list(reversed(judge.annotation.measures))
 
 
-def _table(experiment: Experiment, judge: Judge) -> Table | None:
+def _table(experiment: Experiment, judge: Target) -> Table | None:
     runs = [run for run in experiment.runs if own_judge(run, judge)]
-    parts = dict.fromkeys(
-        name.removesuffix(judge.ending) for run in runs for name in run.scores if _ending(name) == judge.ending
-    )
+    parts = dict.fromkeys(name for run in runs for name, found in run.scores.items() if judge.key in found)
     if not parts:
         return None
     columns = [(part, measure) for part in parts for measure in printed(judge)]
@@ -111,7 +109,7 @@ def _table(experiment: Experiment, judge: Judge) -> Table | None:
     for contender in experiment.contenders:
         judged = [run for run in contender.runs if own_judge(run, judge)]
         numbers = [
-            [score(run, part, judge, measure) for run in judged if f"{part}{judge.ending}" in run.scores]
+            [score(run, part, judge, measure) for run in judged if judge.key in run.scores.get(part, {})]
             for part, measure in columns
         ]
         for (part, measure), values in zip(columns, numbers, strict=True):
@@ -135,7 +133,7 @@ def _table(experiment: Experiment, judge: Judge) -> Table | None:
     return Table(["", *heads], table_rows, judge.title, _reading(experiment, judge, table_rows), stacked=True)
 
 
-def score(run: Run, part: str, judge: Judge, measure: Measure) -> float:
+def score(run: Run, part: str, judge: Target, measure: Measure) -> float:
     """What a run scored on a set of sentences, between 0 and 1.
 
     Raises:
@@ -144,25 +142,21 @@ def score(run: Run, part: str, judge: Judge, measure: Measure) -> float:
     Example:
         >>> from pathlib import Path
         >>> from spigot_nlp.config import make_config
-        >>> run = Run(Path("nowhere"), make_config({}), {"id": {"labelled": {"f1": 0.75}}})
-        >>> score(run, "id", run.judges[0], run.judges[0].annotation.measures[0])
+        >>> run = Run(Path("nowhere"), make_config({}), {"id": {"graphs": {"labelled": {"f1": 0.75}}}})
+        >>> score(run, "id", run.targets[0], run.targets[0].annotation.measures[0])
         0.75
     """
     try:
-        return measure.value(run.scores[f"{part}{judge.ending}"])
+        return measure.value(run.scores[part][judge.key])
     except (KeyError, TypeError):
         raise ValueError(
-            f"{run.path}: scores.json has no {measure.name} of {part}{judge.ending}; write it again with spigot train "
+            f"{run.path}: scores.json has no {measure.name} of {judge.key} in {part}; write it again with spigot train "
             f"--resume {shlex.quote(str(run.path))}."
         ) from None
 
 
-def _ending(name: str) -> str:
-    return name[name.index(" ") :] if " " in name else ""
-
-
 def _cell(
-    contender: Contender, part: str, judge: Judge, measure: Measure, values: list[float], best: float | None
+    contender: Contender, part: str, judge: Target, measure: Measure, values: list[float], best: float | None
 ) -> Cell:
     if not values:
         return Cell("–")
@@ -177,7 +171,7 @@ def _cell(
     return Cell(text, detail, best=best is not None and text == f"{100 * best:.2f}")
 
 
-def _interval(run: Run, part: str, judge: Judge, measure: Measure, value: float) -> tuple[float, float] | None:
+def _interval(run: Run, part: str, judge: Target, measure: Measure, value: float) -> tuple[float, float] | None:
     """The bootstrap interval of a score, if the sentences it was measured on were kept."""
     counts = kept_counts(run, part, judge, measure, value)
     if counts is None:
@@ -186,7 +180,7 @@ def _interval(run: Run, part: str, judge: Judge, measure: Measure, value: float)
     return found.low, found.high
 
 
-def kept_counts(run: Run, part: str, judge: Judge, measure: Measure, value: float) -> Counts | None:
+def kept_counts(run: Run, part: str, judge: Target, measure: Measure, value: float) -> Counts | None:
     """What a score was computed from; `None` if the sentences it was measured on were not kept.
 
     Args:
@@ -200,7 +194,7 @@ def kept_counts(run: Run, part: str, judge: Judge, measure: Measure, value: floa
         >>> from pathlib import Path
         >>> from spigot_nlp.config import make_config
         >>> run = Run(Path("nowhere"), make_config({}), {})
-        >>> kept_counts(run, "dev", run.judges[0], run.judges[0].annotation.measures[0], 0.75) is None
+        >>> kept_counts(run, "dev", run.targets[0], run.targets[0].annotation.measures[0], 0.75) is None
         True
     """
     mine = own_judge(run, judge)
@@ -209,7 +203,7 @@ def kept_counts(run: Run, part: str, judge: Judge, measure: Measure, value: floa
 
 
 def checked_counts(
-    judge: Judge, measure: Measure, gold: list[Sentence] | None, predicted: list[Sentence] | None, value: float
+    judge: Target, measure: Measure, gold: list[Sentence] | None, predicted: list[Sentence] | None, value: float
 ) -> Counts | None:
     """The counts of sentences that a score may have been computed from; `None` if they are not those.
 
@@ -223,7 +217,7 @@ def checked_counts(
     Example:
         >>> from spigot_nlp.annotations import Classes
         >>> rain = [Sentence(("Rain",), label=1)]
-        >>> judge = Judge("mood", Classes(), is_read=False, ending="", file="jsonl")
+        >>> judge = Target("labels", Classes(), "mood", file="jsonl")
         >>> measure = judge.annotation.measures[0]
         >>> len(checked_counts(judge, measure, rain, rain, 1.0)), checked_counts(judge, measure, rain, rain, 0.5)
         (1, None)
@@ -238,7 +232,7 @@ def checked_counts(
     return counts if abs(counts.f1() - value) < 1e-9 else None
 
 
-def _reading(experiment: Experiment, judge: Judge, rows: Sequence[TableRow]) -> str:
+def _reading(experiment: Experiment, judge: Target, rows: Sequence[TableRow]) -> str:
     several = any(len(contender.runs) > 1 for contender in experiment.contenders)
     single = any(cell.detail and not cell.detail.startswith("±") for row in rows for cell in row.cells)
     about = "".join(f" {said}" for said in dict.fromkeys(m.about for m in judge.annotation.measures) if said)
@@ -318,7 +312,7 @@ def _dev_measures(experiment: Experiment) -> list[str]:
     found: dict[str, None] = {}
     changes: dict[str, None] = {}
     for run in experiment.runs:
-        first = {judge.stage: judge.annotation.measures[0] for judge in run.judges}
+        first = {judge.stage: judge.annotation.measures[0] for judge in run.targets}
         own = development_measures(run.config)
         found.update(dict.fromkeys(name for name, (s, m) in own.items() if m.name == getattr(first.get(s), "name", "")))
         changes.update(dict.fromkeys(name for step in run.steps for name in step["dev"] or () if _new(name)))

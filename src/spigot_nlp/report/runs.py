@@ -233,9 +233,9 @@ def _lead(found: Sequence[Experiment]) -> str:
 
 def _about(experiment: Experiment) -> str:
     """What is found in the end, and on the way there."""
-    judges = [judge for run in experiment.runs for judge in run.judges]
+    judges = [judge for run in experiment.runs for judge in run.targets]
     inside = dict.fromkeys(judge.annotation.nouns for judge in judges if judge.is_read)
-    others = [judge for run in experiment.runs for judge in run.judges[1:] if not judge.is_read and judge.file]
+    others = [judge for run in experiment.runs for judge in run.targets[1:] if not judge.is_read and judge.file]
     beside = dict.fromkeys(judge.called or judge.stage for judge in others)
     said = experiment.end.annotation.nouns
     said += f" with {' and '.join(inside)} inside" if inside else ""
@@ -245,7 +245,7 @@ def _about(experiment: Experiment) -> str:
 def _sizes(experiment: Experiment) -> Iterator[str]:
     """How much there was to learn from, and to be judged by."""
     run = experiment.contenders[-1].first
-    nouns = {judge.stage: judge.annotation.nouns for judge in run.judges}
+    nouns = {judge.stage: judge.annotation.nouns for judge in run.targets}
     kinds = Counter(nouns.values())
     trained = []
     for task in dict.fromkeys(step["task"] for step in run.steps if step["task"] in nouns):
@@ -258,7 +258,8 @@ def _sizes(experiment: Experiment) -> Iterator[str]:
         trained.append(f"{max(by_epoch.values()):,} with {kind}")
     if trained:
         yield f"Training sentences in an epoch: {', '.join(trained)}."
-    judged = [f"{run.scores[part]['sentences']:,} {part}" for part in run.parts if "sentences" in run.scores[part]]
+    sizes = {part: run.scores[part][run.targets[0].key].get("sentences") for part in run.parts}
+    judged = [f"{size:,} {part}" for part, size in sizes.items() if size is not None]
     if judged:
         yield f"Sentences of the end task to be judged by: {', '.join(judged)}."
 

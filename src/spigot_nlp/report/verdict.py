@@ -72,9 +72,7 @@ def verdict(experiment: Experiment, name: str = "") -> Section | None:
 def _ranked(experiment: Experiment, part: str, measure: Measure) -> list[Standing]:
     """The systems that were judged by a set of sentences, the best first."""
     found = [
-        Standing(
-            contender, tuple(score(run, part, run.judges[0], measure) for run in contender.runs if part in run.scores)
-        )
+        Standing(contender, tuple(score(run, part, run.targets[0], measure) for run in _judged(contender, part)))
         for contender in experiment.contenders
     ]
     return sorted((standing for standing in found if standing.values), key=lambda standing: -standing.mean)
@@ -164,11 +162,11 @@ def _by_seed(contender: Contender, part: str, measure: Measure) -> dict[int, Cou
 
 
 def _judged(contender: Contender, part: str) -> list[Run]:
-    return [run for run in contender.runs if part in run.scores]
+    return [run for run in contender.runs if run.targets[0].key in run.scores.get(part, {})]
 
 
 def _counts(run: Run, part: str, measure: Measure) -> Counts | None:
-    return kept_counts(run, part, run.judges[0], measure, score(run, part, run.judges[0], measure))
+    return kept_counts(run, part, run.targets[0], measure, score(run, part, run.targets[0], measure))
 
 
 def _drawn(seeds: Sequence[int], sentences: int) -> str:

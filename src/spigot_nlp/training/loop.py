@@ -24,7 +24,7 @@ from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.parts import owner_of
 from spigot_nlp.models.system import System
 from spigot_nlp.training.average import RunningMean
-from spigot_nlp.training.development import Development
+from spigot_nlp.training.development import development_scores, judging_measure
 from spigot_nlp.training.distributed import anyone, is_main, mean_memory, processes, share, total, wait
 from spigot_nlp.training.jackknife import Jackknife
 from spigot_nlp.training.lock import lock_run
@@ -32,7 +32,7 @@ from spigot_nlp.training.log import Log
 from spigot_nlp.training.optimiser import ModelOptimiser
 from spigot_nlp.training.plan import Phase, phases
 from spigot_nlp.training.requirements import check_judged, nothing_for
-from spigot_nlp.training.scoring import finish
+from spigot_nlp.training.results import save_results
 from spigot_nlp.training.start import build, init_stages
 from spigot_nlp.training.state import State, saved_precision
 
@@ -177,7 +177,7 @@ def train(
         wait()
 
         # Training: what ends an epoch, or a signal, is saved
-        plan, progress, development = phases(config), state.progress, Development(parser, corpus)
+        plan, progress = phases(config), state.progress
         begun, worked = time.monotonic() - progress.seconds, time.process_time() - progress.processor
         saved = time.monotonic()
         with Log(folder, [phase.name for phase in plan], progress) as log, _signals() as signals:
@@ -225,10 +225,11 @@ def train(
 
                         if number == len(groups):
                             with average.in_place():
-                                dev, progress.structures = development.scores(phase, progress.structures)
+                                before = progress.structures
+                                dev, progress.structures = development_scores(parser, corpus, phase, before)
                                 # Helpers keep their last parameters, and so do stages without development data.
                                 judge = phase.judge
-                                score = progress.best if judge is None else dev.get(development.measure(judge))
+                                score = progress.best if judge is None else dev.get(judging_measure(parser, judge))
                                 step = replace(step, dev=dev, is_best=score is None or score > progress.best)
                                 if step.is_best:
                                     progress.best = progress.best if score is None else score
@@ -267,7 +268,7 @@ def train(
         if is_main():
             state.save(folder)
         model.load_state_dict(state.best)
-        scores = finish(folder, parser, corpus) if is_main() else {}
+        scores = save_results(folder, parser, corpus) if is_main() else {}
         wait()
         return Run(folder, parser, scores, progress.history)
 

@@ -71,3 +71,24 @@ def _alone(config: Config, name: str) -> Phase:
     if name in config.trained or reached == [name]:
         return Phase(name, (name,), epochs, name, through=False)
     return Phase(name, tuple(stage for stage in reached if stage in config.supervised), epochs, name)
+
+
+def changing(config: Config) -> dict[str, set[str]]:
+    """The stages that each phase of a training changes, by its name.
+
+    Args:
+        config: The experiment.
+
+    Example:
+        >>> from spigot_nlp.config import make_config
+        >>> {name: sorted(stages) for name, stages in changing(make_config({"system": "pipeline"})).items()}
+        {'semantics.pruner': ['semantics.pruner'], 'syntax': ['syntax'], 'semantics': ['semantics']}
+    """
+    return {
+        phase.name: {
+            stage
+            for task in phase.tasks
+            for stage in (config.reached(task) if phase.through and "." not in task else [task])
+        }
+        for phase in phases(config)
+    }

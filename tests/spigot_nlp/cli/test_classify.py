@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spigot_nlp import cli
-from spigot_nlp.cli.train import print_run
+from spigot_nlp.cli.scores import print_summary
 from spigot_nlp.corpora.synthetic import splits
 from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
@@ -180,14 +180,14 @@ def test_evaluate_classes(classifier, folder, capsys):
     record = json.loads(capsys.readouterr().out)
     answers = list(load(classifier).pipe(PLAIN))
     labels = score_labels(GOLD, answers)
-    found = record[str(files[0])]
-    assert found["scores"]["labels"]["accuracy"] == labels.accuracy
-    assert found["scores"]["labels"]["confusion"] == labels.confusion
-    assert not {"trees", "graphs"} & found["scores"].keys()
-    low, high = found["intervals"]["accuracy"]
+    found = record["scores"][str(files[0])]
+    assert found["labels"]["accuracy"] == labels.accuracy
+    assert found["labels"]["confusion"] == labels.confusion
+    assert not {"trees", "graphs"} & found.keys()
+    low, high = record["intervals"][str(files[0])]["labels"]["accuracy"]
     assert 0 <= low <= labels.accuracy <= high <= 1
     # Its parser is scored where a file has graphs.
-    found = record[str(files[1])]["scores"]
+    found = record["scores"][str(files[1])]
     assert found["graphs"]["labelled"] == pytest.approx(vars(score_graphs(GOLD, answers).labelled))
     assert "labels" not in found
 
@@ -202,7 +202,7 @@ def test_evaluate_prints_classes(classifier, folder, capsys):
 
 def test_evaluate_everything_at_once(latent, folder, capsys):
     assert run("evaluate", latent, folder / "gold.jsonl", "--json", *FAST) == 0
-    found = json.loads(capsys.readouterr().out)[str(folder / "gold.jsonl")]["scores"]
+    found = json.loads(capsys.readouterr().out)["scores"][str(folder / "gold.jsonl")]
     answers = list(load(latent).pipe(GOLD))
     assert found["trees"]["uas"] == score_trees(GOLD, answers).uas
     assert found["labels"]["accuracy"] == score_labels(GOLD, answers).accuracy
@@ -212,7 +212,7 @@ def test_evaluate_everything_at_once(latent, folder, capsys):
 def test_given_trees_are_not_scored(chains, gold_reader, folder, capsys):
     for reader in (chains, gold_reader):
         assert run("evaluate", reader, folder / "gold.jsonl", "--json", *FAST) == 0
-        found = json.loads(capsys.readouterr().out)[str(folder / "gold.jsonl")]["scores"]
+        found = json.loads(capsys.readouterr().out)["scores"][str(folder / "gold.jsonl")]
         assert not {"trees", "graphs"} & found.keys()
         assert found["labels"]["sentences"] == 12
 
@@ -270,20 +270,19 @@ def test_compare_what_both_find(classifier, latent, bilstm, folder, tmp_path, ca
 
 def test_a_finished_run_of_a_classifier(classifier, capsys):
     scores = json.loads((classifier / "scores.json").read_text())
-    print_run(scores, checkpoint.read_config(classifier))
+    print_summary(scores, checkpoint.read_config(classifier))
     out = capsys.readouterr().out
     assert out.index("Classes, per cent") < out.index("Graphs, per cent")
-    assert "dev graphs" not in out
-    row = rf"^ *ood +8 +{100 * scores['ood']['accuracy']:.2f}$"
+    row = rf"^ *ood +8 +{100 * scores['ood']['labels']['accuracy']:.2f}$"
     assert re.search(row, out, re.MULTILINE)
     assert "Latent" not in out
 
 
 def test_a_finished_run_with_latent_trees(latent, capsys):
     scores = json.loads((latent / "scores.json").read_text())
-    print_run(scores, checkpoint.read_config(latent), [0.5, 0.25])
+    print_summary(scores, checkpoint.read_config(latent), [0.5, 0.25])
     out = capsys.readouterr().out
-    agreement = scores["dev structure"]["answer"]["agreement"]
+    agreement = scores["dev"]["structure"]["answer"]["agreement"]
     numbers = " +".join(f"{100 * agreement[name]:.2f}" for name in ("left", "right", "flat", "random", "gold"))
     assert re.search(rf"^ *dev +{numbers} ", out, re.MULTILINE)
     assert "Changed from epoch to epoch in training, per cent: 50.00, 25.00" in out
@@ -309,7 +308,7 @@ def test_a_graph_beside_a_class_survives(tmp_path):
     """What parse writes is what score reads."""
     sentence = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], tops=[2]), label=1)
     write([sentence], tmp_path / "a.jsonl")
-    assert run("score", tmp_path / "a.jsonl", tmp_path / "a.jsonl") == 0
+    assert run("evaluate", tmp_path / "a.jsonl", tmp_path / "a.jsonl") == 0
 
 
 def test_conllu_from_other_formats_has_names_texts_and_classes_that_can_be_scored(tmp_path, capsys):
@@ -319,7 +318,7 @@ def test_conllu_from_other_formats_has_names_texts_and_classes_that_can_be_score
     assert [sentence.id for sentence in found] == [str(k) for k in range(1, 601)]  # across batches
     comments = (tmp_path / "found.conllu").read_text(encoding="utf-8").split("\n")[1:4]
     assert comments == ["# text = A fine film .", "# label = 1", "# class = positive"]
-    assert run("score", tmp_path / "gold.tsv", tmp_path / "found.conllu", "--json") == 0
+    assert run("evaluate", tmp_path / "gold.tsv", tmp_path / "found.conllu", "--json") == 0
     right = sum(a.label == b.label for a, b in zip(gold, found, strict=True)) / 600
-    scored = json.loads(capsys.readouterr().out)["scores"]["labels"]["accuracy"]
+    scored = json.loads(capsys.readouterr().out)["scores"][str(tmp_path / "gold.tsv")]["labels"]["accuracy"]
     assert scored == pytest.approx(right)

@@ -64,7 +64,7 @@ def test_latent_trees(latent, capsys):
 def test_the_dev_scores_of_the_training_are_the_same(latent, capsys):
     found = record(capsys, latent)["structures"]["answer"]
     scores = json.loads((latent / "scores.json").read_text())
-    assert found == scores["dev structure"]["answer"]
+    assert found == scores["dev"]["structure"]["answer"]
 
 
 def test_tables(latent, trained, trees, capsys):

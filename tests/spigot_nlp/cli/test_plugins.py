@@ -100,8 +100,8 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_task_is_trained_and_judged_by_its_own_measure(trained: Path) -> None:
     scores = json.loads((trained / "scores.json").read_text(encoding="utf-8"))
-    assert set(scores) == {"dev", "dev structure"}
-    assert scores["dev"]["sentences"] == 100
+    assert set(scores["dev"]) == {"focus", "structure"}
+    assert scores["dev"]["focus"]["sentences"] == 100
     steps = [json.loads(line) for line in (trained / "steps.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [step["step"] for step in steps] == [1, 2, 3, 1, 2, 3]  # nothing twice, nothing lost
     assert {step["task"] for step in steps} == {"focus"}
@@ -109,7 +109,7 @@ def test_the_task_is_trained_and_judged_by_its_own_measure(trained: Path) -> Non
     found = list(read(trained / "predictions.dev.focus"))
     right = list(read(trained / "gold.dev.jsonl"))
     share = sum(a.get("focus") == b.get("focus") for a, b in zip(found, right, strict=True)) / 100
-    assert scores["dev"]["accuracy"] == pytest.approx(share)
+    assert scores["dev"]["focus"]["accuracy"] == pytest.approx(share)
 
 
 def test_interrupted_and_resumed_it_is_as_without_an_interruption(trained: Path, data: Path, tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_evaluated_scored_and_compared(
 ) -> None:
     gold, fast = data / "dev.focus", ["--threads", "1", "--samples", "20"]
     assert spigot("evaluate", trained, gold, *fast, "--json") == 0
-    record = json.loads(capsys.readouterr().out)[str(gold)]
+    record = json.loads(capsys.readouterr().out)
     scores = json.loads((trained / "scores.json").read_text(encoding="utf-8"))
-    assert record["scores"] == {"focus": scores["dev"]}
-    assert list(record["intervals"]) == ["accuracy"]
+    assert record["scores"][str(gold)]["focus"] == scores["dev"]["focus"]
+    assert list(record["intervals"][str(gold)]["focus"]) == ["accuracy"]
     assert spigot("evaluate", trained, gold, *fast) == 0
-    share = f"{100 * scores['dev']['accuracy']:.2f}"
+    share = f"{100 * scores['dev']['focus']['accuracy']:.2f}"
     out = capsys.readouterr().out
     assert "Focuses: 100 sentences, per cent" in out
     assert re.search(rf"^ *focus +{share} +\d+\.\d\d to \d+\.\d\d$", out, re.MULTILINE)
     for name in ("out.focus", "out.jsonl"):
         words = ["-o", tmp_path / name, "--threads", "1", "--precision", "float32"]
         assert spigot("parse", trained, gold, *words) == 0
-        assert spigot("score", gold, tmp_path / name) == 0
-        assert re.search(rf"^ *focus +{share}$", capsys.readouterr().out, re.MULTILINE)
+        assert spigot("evaluate", gold, tmp_path / name) == 0
+        assert re.search(rf"^ *focus +{share} ", capsys.readouterr().out, re.MULTILINE)
     assert spigot("compare", tmp_path / "out.jsonl", tmp_path / "out.focus", gold, *fast) == 0
     assert re.search(rf"^ *focus +{share} +{share} +\+0\.00 ", capsys.readouterr().out, re.MULTILINE)
     # Its own format has no place for the trees inside; JSON lines have.
@@ -242,7 +242,7 @@ def test_modules_that_are_no_plugins(
     assert capsys.readouterr().err.startswith(message)
 
 
-@pytest.mark.parametrize("words", [["train", "synthetic", "--plugin"], ["score", "a.sdp", "b.sdp", "--plugin"]])
+@pytest.mark.parametrize("words", [["train", "synthetic", "--plugin"], ["evaluate", "a.sdp", "b.sdp", "--plugin"]])
 def test_an_option_without_a_file(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) == 2
     assert capsys.readouterr().err == f"spigot: --plugin has no value. See spigot {words[0]} --help.\n"

@@ -16,7 +16,7 @@ def test_a_report_of_two_systems(trained: Path, trained_without_syntax: Path, tm
     assert answer["out"] == str(out)
     (graphs,) = (table for table in answer["tables"] if table["table"] == "Graphs")
     scores = json.loads((trained / "scores.json").read_text())
-    assert graphs["rows"]["spigot"][1].startswith(f"{100 * scores['dev']['labelled']['f1']:.2f}")
+    assert graphs["rows"]["spigot"][1].startswith(f"{100 * scores['dev']['graphs']['labelled']['f1']:.2f}")
     assert list(graphs["rows"]) == ["neurboparser", "spigot"]
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -59,9 +59,9 @@ def test_a_parser_of_trees_alone(only_trees: Path, tmp_path: Path, capsys: pytes
     assert set(scores) == {"dev"}
     assert checkpoint.read_config(run).system == "trees"  # what reports call it
     assert spigot("evaluate", run, gold, *FAST, "--json") == 0
-    record = json.loads(capsys.readouterr().out)[str(gold)]
-    assert record["scores"] == {"trees": scores["dev"]}
-    assert list(record["intervals"]) == ["uas", "uas_without_punctuation"]
+    record = json.loads(capsys.readouterr().out)
+    assert record["scores"] == {str(gold): scores["dev"]}
+    assert list(record["intervals"][str(gold)]["trees"]) == ["uas", "uas_without_punctuation"]
     assert spigot("parse", run, gold, "-o", tmp_path / "out.conllu", "--threads", "1") == 0
     found = list(read(run / "predictions.dev.conllu"))
     assert [sentence.heads for sentence in read(tmp_path / "out.conllu")] == [sentence.heads for sentence in found]
@@ -142,11 +142,11 @@ def test_three_stages_with_another_estimator_on_every_wire(tmp_path: Path, capsy
     out = capsys.readouterr().out
     assert out.index("Classes, per cent") < min(out.index("Graphs, per cent"), out.index("Trees, per cent"))
     scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))
-    assert {"dev", "dev graphs", "dev trees"} <= set(scores)
+    assert {"graphs", "trees", "labels"} <= set(scores["dev"])
     gold = tmp_path / "gold.jsonl"
     write(SPLITS.dev, gold)
     assert spigot("evaluate", run, gold, *FAST, "--json") == 0
-    assert set(json.loads(capsys.readouterr().out)[str(gold)]["scores"]) == {"trees", "graphs", "labels"}
+    assert set(json.loads(capsys.readouterr().out)["scores"][str(gold)]) == {"trees", "graphs", "labels"}
 
 
 # Two graphs
@@ -175,17 +175,18 @@ def test_a_second_graph_is_scored_under_its_name(tmp_path: Path, capsys: pytest.
     for name, sentences in (("gold", gold), ("half", half)):
         write(sentences, tmp_path / f"{name}.jsonl")
     sides = [tmp_path / "gold.jsonl", tmp_path / "half.jsonl"]
-    assert spigot("score", *sides, "--intervals", "--json") == 0
+    assert spigot("evaluate", *sides, "--json") == 0
     record = json.loads(capsys.readouterr().out)
-    assert set(record["scores"]) == {"graphs", "dependencies"}
+    scores, intervals = (record[name][str(sides[0])] for name in ("scores", "intervals"))
+    assert set(scores) == {"graphs", "dependencies"}
     wanted = score_graphs(gold, half, "dependencies").labelled
     assert wanted.recall < 1
-    assert record["scores"]["dependencies"]["labelled"]["recall"] == wanted.recall
-    assert record["scores"]["graphs"]["labelled"]["f1"] == 1
-    assert record["intervals"]["labelled"] == [1, 1]
-    low, high = record["intervals"]["dependencies.labelled"]
+    assert scores["dependencies"]["labelled"]["recall"] == wanted.recall
+    assert scores["graphs"]["labelled"]["f1"] == 1
+    assert intervals["graphs"]["labelled"] == [1, 1]
+    low, high = intervals["dependencies"]["labelled"]
     assert low <= wanted.f1 <= high
-    assert spigot("score", *sides) == 0
+    assert spigot("evaluate", *sides) == 0
     out = capsys.readouterr().out
     assert "\ndependencies: Graphs: 6 sentences, per cent\n" in f"\n{out}"
     assert "\nGraphs: 6 sentences, per cent\n" in f"\n{out}"
@@ -196,7 +197,7 @@ def test_a_second_graph_is_scored_under_its_name(tmp_path: Path, capsys: pytest.
     assert results["dependencies LF"]["difference"] == pytest.approx(1 - wanted.f1)
     # One that a file lacks is named, and one that a run finds is asked for.
     write([sentence.put("dependencies", None) for sentence in gold], tmp_path / "one.jsonl")
-    assert spigot("score", sides[0], tmp_path / "one.jsonl") == 0
+    assert spigot("evaluate", sides[0], tmp_path / "one.jsonl") == 0
     assert "Only the gold file has dependencies graphs; they were not scored." in capsys.readouterr().err
 
 
@@ -204,9 +205,8 @@ def test_a_second_graph_is_evaluated_drawn_and_parsed(two_graphs: Path, tmp_path
     gold, out = tmp_path / "gold.jsonl", tmp_path / "out.jsonl"
     write(map(second, SPLITS.dev), gold)
     assert spigot("evaluate", two_graphs, gold, *FAST, "--json") == 0
-    record = json.loads(capsys.readouterr().out)[str(gold)]
-    assert set(record["scores"]) == {"graphs", "dependencies"}
-    assert {"labelled", "dependencies.labelled"} <= record["intervals"].keys()
+    record = json.loads(capsys.readouterr().out)
+    assert set(record["scores"][str(gold)]) == set(record["intervals"][str(gold)]) == {"graphs", "dependencies"}
     assert spigot("parse", two_graphs, gold, "-o", out, "--threads", "1") == 0
     assert all(s.graph is not None and s.get("dependencies") is not None for s in read(out))
     assert spigot("compare", two_graphs, out, gold, *FAST, "--json") == 0

@@ -12,8 +12,8 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.evaluation import graph_counts
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.scoring import development_measures, targets
 from spigot_nlp.stages import FormalismStage, TreeStage
-from spigot_nlp.training.judges import development_measures, judges
 
 SMALL = {"mlp": 8, "encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 6, "layers": 1}}
 SENTENCES = splits(train=6).train
@@ -85,7 +85,7 @@ def test_a_classifier_reads_the_arcs_of_all_graphs(estimator) -> None:
 
 def test_the_first_graph_judges_and_training_goes_by_all_of_them() -> None:
     config = load_config("synthetic-multitask")
-    assert [judge.called for judge in judges(config)] == ["graph", "dependencies", "valency", "micro"]
+    assert [judge.called for judge in targets(config)] == ["graph", "dependencies", "valency", "micro"]
     name, (_, measure) = next(iter(development_measures(config).items()))
     assert name == "micro LF"
     other = [sentence.put("graph", sentence.get("valency")) for sentence in SENTENCES]
@@ -93,7 +93,7 @@ def test_the_first_graph_judges_and_training_goes_by_all_of_them() -> None:
     whole = [graph_counts(SENTENCES, other, field=field) for field in ("graph", "dependencies", "valency")]
     assert counts.total().correct == sum(each.total().correct for each in whole)
     alone = load_config("synthetic-multitask", {"system": "neurboparser"})
-    assert [(judge.title, judge.ending) for judge in judges(alone)] == [("Graphs", "")]
+    assert [(judge.title, judge.key) for judge in targets(alone)] == [("Graphs", "graphs")]
 
 
 @pytest.mark.parametrize("name", ["shared1", "freda1", "shared3", "freda3"])

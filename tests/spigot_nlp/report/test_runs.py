@@ -111,12 +111,16 @@ def test_numbers_are_those_of_the_runs(page: Page, runs: list[Path]) -> None:
     found = tables(page, "-results")
     for row, run in zip(found["Graphs"].rows, runs, strict=True):
         scores = json.loads((run / "scores.json").read_text())
-        wanted = [f"{100 * scores[p][k]['f1']:.2f}" for p in ("dev", "id", "ood") for k in ("unlabelled", "labelled")]
+        wanted = [
+            f"{100 * scores[p]['graphs'][k]['f1']:.2f}"
+            for p in ("dev", "id", "ood")
+            for k in ("unlabelled", "labelled")
+        ]
         assert [cell.text for cell in row.cells] == wanted
     for row, run in zip(found["The trees inside"].rows, runs, strict=True):
         scores = json.loads((run / "scores.json").read_text())
         assert [cell.text for cell in row.cells] == [
-            f"{100 * scores[f'{p} trees']['uas']:.2f}" for p in ("dev", "id", "ood")
+            f"{100 * scores[p]['trees']['uas']:.2f}" for p in ("dev", "id", "ood")
         ]
 
 
@@ -152,9 +156,9 @@ def test_the_best_of_a_column_is_marked(page: Page) -> None:
 def test_runs_that_differ_in_the_seed_are_one_system(runs: list[Path], tmp_path: Path) -> None:
     twin = copied(runs[1], tmp_path / "twin", seed="1")
     scores = json.loads((twin / "scores.json").read_text())
-    scores["dev"]["labelled"]["f1"] /= 2
+    scores["dev"]["graphs"]["labelled"]["f1"] /= 2
     (twin / "scores.json").write_text(json.dumps(scores))
-    first = json.loads((runs[1] / "scores.json").read_text())["dev"]["labelled"]["f1"]
+    first = json.loads((runs[1] / "scores.json").read_text())["dev"]["graphs"]["labelled"]["f1"]
     made = report([twin, *runs], sentences=0)
     row = tables(made, "-results")["Graphs"].rows[1]
     assert row.cells[1].text == f"{100 * 0.75 * first:.2f}"
@@ -328,8 +332,8 @@ def test_bad_runs_are_named_in_one_sentence(runs: list[Path], tmp_path: Path) ->
     (unfinished / "scores.json").write_text('{"dev": null}')
     with pytest.raises(ValueError, match=r"scores\.json is damaged \(it is no object of objects\)"):
         report([unfinished])
-    (unfinished / "scores.json").write_text('{"dev": {"labelled": {"f1": 0.5}}}')
-    with pytest.raises(ValueError, match=r"scores\.json has no UF of dev; write it again"):
+    (unfinished / "scores.json").write_text('{"dev": {"graphs": {"labelled": {"f1": 0.5}}}}')
+    with pytest.raises(ValueError, match=r"scores\.json has no UF of graphs in dev; write it again"):
         report([unfinished], sentences=0)
     for name in ("steps.jsonl", "times.jsonl"):
         odd = copied(runs[1], tmp_path / name)

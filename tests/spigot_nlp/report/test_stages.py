@@ -19,8 +19,8 @@ from spigot_nlp.report.material import Contender, Run, experiments, read_run
 from spigot_nlp.report.page import Page, render
 from spigot_nlp.report.runs import report
 from spigot_nlp.report.speed import Pace
+from spigot_nlp.scoring import targets
 from spigot_nlp.training import train
-from spigot_nlp.training.judges import judges
 from tests.spigot_nlp.parsing import load
 
 SMALL = {"encoder": {"word_dim": 8, "lemma_dim": 4, "tag_dim": 4, "hidden": 8}, "mlp": 8}
@@ -69,15 +69,17 @@ def section(page: Page, ending: str) -> Any:
 @pytest.mark.parametrize("name", STAGES)
 def test_a_run_is_read_under_the_names_it_was_written_under(runs: dict[str, Path], name: str) -> None:
     run = read_run(runs[name])
-    assert {f"{part}{judge.ending}" for judge in run.judges for part in ("dev", "id", "ood")} == set(run.scores)
-    for one in run.judges:
+    keys = {target.key for target in run.targets}
+    assert list(run.scores) == ["dev", "id", "ood"]
+    assert all(set(found) == keys for found in run.scores.values())
+    for one in run.targets:
         predicted = run.predictions("id", one)
         assert predicted is not None
         assert all(sentence.get(one.annotation.name) is not None for sentence in predicted)
         measure = one.annotation.measures[0]
         gold = run.gold("id")
         assert gold is not None
-        assert measure.counts(gold, predicted).f1() == pytest.approx(measure.value(run.scores[f"id{one.ending}"]))
+        assert measure.counts(gold, predicted).f1() == pytest.approx(measure.value(run.scores["id"][one.key]))
 
 
 def test_there_is_a_table_for_each_stage_the_last_one_first(pages: dict[str, Page], runs: dict[str, Path]) -> None:
@@ -89,7 +91,7 @@ def test_there_is_a_table_for_each_stage_the_last_one_first(pages: dict[str, Pag
     }
     scores = json.loads((runs["two"] / "scores.json").read_text())
     cells = section(pages["two"], "-results").tables[1].rows[0].cells
-    assert cells[1].text == f"{100 * scores['dev graphs']['labelled']['f1']:.2f}"
+    assert cells[1].text == f"{100 * scores['dev']['dependencies']['labelled']['f1']:.2f}"
     assert cells[1].detail  # the interval, from predictions.dev.dependencies.sdp
     assert pages["three"].lead == "Classes with trees and graphs inside: spigot+ste (1 run)."
 
@@ -157,7 +159,7 @@ def test_systems_of_other_stages_are_compared_where_the_same_is_judged(runs: dic
     )
     tmp_path.joinpath("paper").mkdir()
     checkpoint.write_config(tmp_path / "paper" / checkpoint.CONFIG, config)
-    (tmp_path / "paper" / "scores.json").write_text('{"dev": {"accuracy": 0.5}}')
+    (tmp_path / "paper" / "scores.json").write_text('{"dev": {"labels": {"accuracy": 0.5}}}')
     first, second = experiments([read_run(run) for run in (runs["three"], runs["two"], tmp_path / "paper")])
     assert [contender.name for contender in first.contenders] == ["pipeline", "spigot+ste"]  # unknown ones last
     assert first.baseline is not None
@@ -181,7 +183,7 @@ def test_any_structure_inside_may_have_changed(runs: dict[str, Path]) -> None:
     flipped = judge(mine, type(mine)(mine.contender, mine.parser, mine.gold, [other], mine.pace))[0]
     assert flipped.flipped
     assert abs(flipped.gain) == 2
-    assert [one.stage for one in judges(run.config)] == ["mood", "syntax", "semantics"]
+    assert [one.stage for one in targets(run.config)] == ["mood", "syntax", "semantics"]
 
 
 def test_trees_with_other_relations_have_changed() -> None:

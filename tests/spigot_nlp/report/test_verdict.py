@@ -35,7 +35,7 @@ def run(folder: Path, system: str, right: int, *, seed: int = 0, kept: bool = Tr
         write(found, path / "predictions.id.sdp")
     scores = score_graphs(GOLD, found)
     f1 = {name: {"f1": getattr(scores, name).f1} for name in ("labelled", "unlabelled")}
-    (path / checkpoint.SCORES).write_text(json.dumps({"dev": f1, "id": f1}))
+    (path / checkpoint.SCORES).write_text(json.dumps({"dev": {"graphs": f1}, "id": {"graphs": f1}}))
     return path
 
 

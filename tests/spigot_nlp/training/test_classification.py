@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.models.system import Part
-from spigot_nlp.training import Step
-from spigot_nlp.training.development import Development
+from spigot_nlp.training import Step, loop
 from tests.spigot_nlp.parsing import (
     CLASSIFIERS,
     THROUGH,
@@ -177,7 +176,7 @@ def test_the_joint_phase_starts_from_the_best_parser(system: str, monkeypatch: p
     """Not from the last one; and a pipeline keeps it to the end."""
     training = trainer(system, training__pretrain=3)
     script = scripted({"LF": iter([1.0, 9.0, 2.0]), "accuracy": iter([5.0, 6.0])})
-    monkeypatch.setattr(Development, "scores", script)
+    monkeypatch.setattr(loop, "development_scores", script)
     model, best = training.parser.model, list[Tensor]()
     started = False
     loss = model.loss
@@ -208,7 +207,7 @@ def test_training_stops_when_the_dev_accuracy_gets_no_better(
 ) -> None:
     training = trainer("ste", training__epochs=8, training__patience=patience, training__pretrain=1, **NO_PRUNER)
     script = {"LF": iter([50.0]), "accuracy": iter([1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0])}
-    monkeypatch.setattr(Development, "scores", scripted(script))
+    monkeypatch.setattr(loop, "development_scores", scripted(script))
     best: dict[str, Tensor] = {}
     ends: list[Step] = []
 

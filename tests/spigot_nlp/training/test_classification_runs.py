@@ -58,12 +58,12 @@ def saved(parser: Parser, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("overrides", "scored", "written"),
     [
-        ({}, {"", " graphs"}, {"jsonl", "sdp"}),
-        (TREES, {"", " trees"}, {"jsonl", "conllu"}),
-        (LATENT, {"", " structure"}, {"jsonl"}),
-        ({**LATENT, **TREES}, {"", " structure", " trees"}, {"jsonl"}),
-        ({"system": "bilstm"}, {""}, {"jsonl"}),
-        ({"classifier__structure": "gold", "system": "sparsemap"}, {""}, {"jsonl"}),
+        ({}, {"labels", "graphs"}, {"jsonl", "sdp"}),
+        (TREES, {"labels", "trees"}, {"jsonl", "conllu"}),
+        (LATENT, {"labels", "structure"}, {"jsonl"}),
+        ({**LATENT, **TREES}, {"labels", "structure", "trees"}, {"jsonl"}),
+        ({"system": "bilstm"}, {"labels"}, {"jsonl"}),
+        ({"classifier__structure": "gold", "system": "sparsemap"}, {"labels"}, {"jsonl"}),
     ],
     ids=["graphs", "trees", "latent graphs", "latent trees", "bilstm", "gold"],
 )
@@ -73,11 +73,12 @@ def test_a_run_folder_says_how_good_it_is(
     out = tmp_path / "run"
     train(config(data, **{"training__epochs": 2, **overrides}), out)
     scores = json.loads((out / "scores.json").read_text())
-    assert set(scores) == {part + name for part in ("dev", "id") for name in scored}
+    assert list(scores) == ["dev", "id"]
+    assert all(set(found) == scored for found in scores.values())
     names = {path.name for path in out.glob("predictions.*")}
     assert names == {f"predictions.{part}.{end}" for part in ("dev", "id") for end in written}
     gold, predicted = list(read(data / "test.jsonl")), list(read(out / "predictions.id.jsonl"))
-    assert scores["id"] == json.loads(json.dumps(asdict(score_labels(gold, predicted))))
+    assert scores["id"]["labels"] == json.loads(json.dumps(asdict(score_labels(gold, predicted))))
     system = load(out)
     again = list(system.pipe(map(system.visible, gold)))
     assert [(s.label, s.heads) for s in again] == [(s.label, s.heads) for s in predicted]

@@ -1,7 +1,7 @@
 """What the development data say during training."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.evaluation.metrics import accuracy, graph_counts, tree_counts
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.training.development import Development
+from spigot_nlp.training.development import development_scores, judging_measure
 from spigot_nlp.training.plan import Phase, phases
 from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import classifier, review_corpus, sentences
@@ -21,9 +21,23 @@ TREES: dict[str, Any] = {"classifier__structure": "trees"}
 LATENT: dict[str, Any] = {"classifier__latent": True}
 
 
-def development(system: str = "spigot", data: Corpus = DATA, **overrides: Any) -> tuple[Development, Phase]:
+@dataclass
+class Judge:
+    """What scores a system after each epoch."""
+
+    parser: Parser
+    corpus: Corpus
+
+    def scores(self, phase: Phase, before: dict[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+        return development_scores(self.parser, self.corpus, phase, before)
+
+    def measure(self, stage: str) -> str:
+        return judging_measure(self.parser, stage)
+
+
+def development(system: str = "spigot", data: Corpus = DATA, **overrides: Any) -> tuple[Judge, Phase]:
     whole = classifier(system, data, **overrides)
-    return Development(whole, data), phases(whole.config)[-1]
+    return Judge(whole, data), phases(whole.config)[-1]
 
 
 def annotated(data: Corpus = DATA) -> Corpus:
@@ -169,9 +183,9 @@ def test_what_the_system_does_not_find_is_left_out() -> None:
     assert isinstance(found.graph, Graph)
 
 
-def stages_of(tables: dict[str, Any], data: Corpus = DATA) -> tuple[Development, Phase]:
+def stages_of(tables: dict[str, Any], data: Corpus = DATA) -> tuple[Judge, Phase]:
     whole = build(make_config({"data": {"tags": "columns"}, "stages": tables}), data)
-    return Development(whole, data), phases(whole.config)[-1]
+    return Judge(whole, data), phases(whole.config)[-1]
 
 
 def two_graphs(data: Corpus = DATA) -> Corpus:

@@ -16,8 +16,9 @@ from torch import Tensor
 from spigot_nlp.annotations.trees import is_projective
 from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Graph, Sentence
-from spigot_nlp.training import Diverged, Step
-from spigot_nlp.training.development import Development
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.training import Diverged, Step, loop
+from spigot_nlp.training.development import judging_measure
 from spigot_nlp.training.plan import Phase
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import ALL_SYSTEMS, corpus, experiment, parser, semantics, syntax
@@ -176,10 +177,10 @@ def test_interrupted_at_any_step_it_goes_on_as_if_nothing_had_happened(system: s
 def scripted(script: dict[str, Iterator[float]]) -> Callable[..., tuple[dict[str, float], dict[str, list[Any]]]]:
     """Dev scores that are given, by the measure of the phase."""
 
-    def scores(self: Development, phase: Phase, _: Any) -> tuple[dict[str, float], dict[str, list[Any]]]:
+    def scores(whole: Parser, _: Corpus, phase: Phase, before: Any) -> tuple[dict[str, float], dict[str, list[Any]]]:
         if phase.judge is None:
             return {}, {}
-        measure = self.measure(phase.judge)
+        measure = judging_measure(whole, phase.judge)
         return {measure: next(script[measure])}, {}
 
     return scores
@@ -189,7 +190,7 @@ def scripted(script: dict[str, Iterator[float]]) -> Callable[..., tuple[dict[str
 def test_training_stops_when_dev_gets_no_better(patience: int, epochs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     system = parser("neurboparser", DATA, training__epochs=8, training__patience=patience)
     training, script = Training(system, DATA), iter([1.0, 2.0, 2.0, 3.0, 1.0, 2.9, 1.0, 1.0])
-    monkeypatch.setattr(Development, "scores", scripted({"LF": script}))
+    monkeypatch.setattr(loop, "development_scores", scripted({"LF": script}))
     ends = [step for step in training.steps() if step.phase == "semantics" and step.dev]
     assert len(ends) == epochs
     assert [step.is_best for step in ends] == [True, True, False, True, False, False, False, False][:epochs]

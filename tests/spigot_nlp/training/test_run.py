@@ -85,8 +85,9 @@ def test_a_run_folder_holds_all_that_is_needed(data: Path, tmp_path: Path) -> No
     assert list(load(out).pipe(read(data / "test.sdp")))  # usable
     gold, predicted = list(read(data / "test.sdp")), list(read(out / "predictions.id.sdp"))
     scores = json.loads((out / "scores.json").read_text())
-    assert set(scores) == {"dev", "id", "dev trees", "id trees"}
-    assert scores["id"] == json.loads(json.dumps(asdict(score_graphs(gold, predicted))))
+    assert list(scores) == ["dev", "id"]
+    assert all(set(found) == {"graphs", "trees"} for found in scores.values())
+    assert scores["id"]["graphs"] == json.loads(json.dumps(asdict(score_graphs(gold, predicted))))
     assert [s.graph and s.graph.arcs for s in load(out).pipe(gold)] == [s.graph and s.graph.arcs for s in predicted]
 
 
@@ -232,7 +233,7 @@ def test_a_parser_can_be_taken_from_another_run(data: Path, tmp_path: Path) -> N
     for name, value in first.state_dict().items():
         assert torch.equal(value, second.state_dict()[name])
     scores = [json.loads((tmp_path / run / "scores.json").read_text()) for run in ("first", "second")]
-    assert scores[0]["dev trees"] == scores[1]["dev trees"]
+    assert scores[0]["dev"]["trees"] == scores[1]["dev"]["trees"]
 
 
 def test_a_parser_of_another_vocabulary_is_refused(data: Path, tmp_path: Path) -> None:

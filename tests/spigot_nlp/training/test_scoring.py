@@ -35,7 +35,7 @@ def test_a_training_may_leave_the_tests_unread(data: Path, tmp_path: Path, monke
     monkeypatch.setattr(corpora, "read", lambda path, *rest: opened.append(path.name) or original(path, *rest))
     train(config(data, training__tests=False), tmp_path / "run")
     assert sorted(opened) == ["dev.conllu", "dev.sdp", "train.conllu", "train.sdp"]
-    assert set(json.loads((tmp_path / "run" / "scores.json").read_text())) == {"dev", "dev trees"}
+    assert set(json.loads((tmp_path / "run" / "scores.json").read_text())) == {"dev"}
     assert not list((tmp_path / "run").glob("*.id.*"))
     assert read_config(tmp_path / "run").training.tests is False
 
@@ -44,7 +44,8 @@ def test_tests_scored_later_are_those_of_a_training_that_looks(data: Path, tmp_p
     train(config(data), tmp_path / "now")
     before = files(later)
     scores = score_tests(later)
-    assert list(scores) == ["dev", "id", "dev trees", "id trees"]
+    assert list(scores) == ["dev", "id"]
+    assert all(list(found) == ["graphs", "trees"] for found in scores.values())
     assert files(later) == files(tmp_path / "now")
     assert before.items() - {("scores.json", before["scores.json"])} <= files(later).items()
     assert score_tests(later) == scores
@@ -75,7 +76,7 @@ def test_what_cannot_be_scored(data: Path, tmp_path: Path, later: Path) -> None:
     with pytest.raises(ValueError, match=r"scores.json is damaged \(.*\); write it again with spigot train --resume"):
         score_tests(later)
     resume(later)
-    assert set(json.loads((later / "scores.json").read_text())) == {"dev", "dev trees"}
+    assert set(json.loads((later / "scores.json").read_text())) == {"dev"}
 
 
 def test_by_command(later: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
