@@ -22,29 +22,29 @@ def labelled_arcs(mask: Tensor) -> Tensor:
     return mask & tree_arcs(torch.ones_like(mask[..., 0])).unsqueeze(-1)
 
 
-def existing_words(arcs: Tensor) -> Tensor:
+def word_mask(arcs: Tensor) -> Tensor:
     """Positions with an arc in or out, `(*batch, n)`; the root is not a word."""
     words = arcs.any(-1) | arcs.any(-2)
     words[..., 0] = False
     return words
 
 
-def refuse_headless(arcs: Tensor) -> None:
+def check_heads(arcs: Tensor) -> None:
     """Raise if a word exists without a possible head. Looks at values: only for use inside operators."""
-    bad = existing_words(arcs) & ~arcs.any(-2)
+    bad = word_mask(arcs) & ~arcs.any(-2)
     if bad.any():
         flat = bad.reshape(-1, bad.shape[-1])
         instance, word = (int(i) for i in flat.nonzero()[0])
         raise headless_error(instance, tuple(arcs.shape[:-2]), word)
 
 
-def compact_words(arcs: Tensor) -> tuple[Tensor, Tensor]:
+def compact(arcs: Tensor) -> tuple[Tensor, Tensor]:
     """Order that puts the root first, then the words that exist, then the rest; and the number of words.
 
     Returns:
         The positions in that order, `(batch, n)`, and the lengths, `(batch,)`.
     """
-    words = existing_words(arcs)
+    words = word_mask(arcs)
     rank = (~words).to(torch.int8)
     rank[:, 0] = -1
     return rank.argsort(dim=-1, stable=True), words.sum(-1)

@@ -176,8 +176,8 @@ def _subset_sums(scores: Tensor, mask: Tensor, minimum: int, maximum: int, margi
         raise_subset_fault(fault, scores, minimum)
     else:
         _refuse(scores, mask, minimum)
-        coins = _coins(flat, exists, minimum, maximum)
-        log_partition.copy_(coins.hopeless_or(coins.log_factor + _total(coins)[0].log(), exists))
+        coins = _conditional_bernoulli(flat, exists, minimum, maximum)
+        log_partition.copy_(coins.or_nothing(coins.log_factor + _total(coins)[0].log(), exists))
         if marginals:
             mu.copy_(_inside(coins, None).masked_fill(coins.hopeless.unsqueeze(-1), 0).clamp(0, 1)[:, : mu.shape[-1]])
     return log_partition.reshape(scores.shape[:-1]), mu.reshape(scores.shape) if marginals else mu
@@ -196,7 +196,7 @@ def _subset_hessian(scores: Tensor, mask: Tensor, direction: Tensor, minimum: in
     else:
         if flat.shape[-1] == 0:
             return torch.zeros_like(scores)
-        coins = _coins(flat, exists, minimum, maximum)
+        coins = _conditional_bernoulli(flat, exists, minimum, maximum)
         speed = along.double().masked_fill(~exists, 0)
         result.copy_(_inside(coins, speed).masked_fill(~exists | coins.hopeless.unsqueeze(-1), 0))
     return result.reshape(scores.shape)
@@ -225,7 +225,7 @@ def sample_subsets(scores: Tensor, mask: Tensor, seeds: Tensor, minimum: int, ma
         raise_subset_fault(fault, scores, minimum)
     else:
         _refuse(scores, mask, minimum)
-        coins = _coins(flat, exists, minimum, maximum)
+        coins = _conditional_bernoulli(flat, exists, minimum, maximum)
         refuse_hopeless((coins.hopeless & exists.any(-1)).reshape(scores.shape[:-1]), "subset")
         z = _draw(coins, ours).to(scores.dtype)[..., : scores.shape[-1]]
     return z.movedim(0, 1).reshape(*scores.shape[:-1], draws, scores.shape[-1]).contiguous()
@@ -245,7 +245,7 @@ def _refuse(scores: Tensor, mask: Tensor, minimum: int) -> None:
     refuse_too_few(mask, minimum)
 
 
-class _Coins(NamedTuple):
+class _ConditionalBernoulli(NamedTuple):
     """Rows of entries as coins: chances of heads and tails `(batch, k)`, what sizes are worth `(batch, sizes)`."""
 
     heads: Tensor
@@ -254,12 +254,12 @@ class _Coins(NamedTuple):
     log_factor: Tensor
     hopeless: Tensor
 
-    def hopeless_or(self, values: Tensor, exists: Tensor) -> Tensor:
+    def or_nothing(self, values: Tensor, exists: Tensor) -> Tensor:
         """The values, with the sum of nothing where nothing can be summed."""
         return torch.where(exists.any(-1), values.masked_fill(self.hopeless, -torch.inf), 0.0)
 
 
-def _coins(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _Coins:
+def _conditional_bernoulli(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _ConditionalBernoulli:
     s = scores.double()
     here = exists & s.isfinite()
     s = s.masked_fill(~here, 0)
@@ -296,7 +296,7 @@ def _coins(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _Coins
     likely = here & (log_odds > 0)
     soft = torch.log1p((-log_odds.abs()).exp()).masked_fill(~here, 0).sum(-1, keepdim=True)
     soft = soft + s.masked_fill(~likely, 0).sum(-1, keepdim=True)
-    return _Coins(
+    return _ConditionalBernoulli(
         torch.sigmoid(log_odds).masked_fill(~here, 0),
         torch.sigmoid(-log_odds).masked_fill(~here, 1),
         worth.masked_fill(~allowed, 0),
@@ -305,10 +305,10 @@ def _coins(scores: Tensor, exists: Tensor, minimum: int, maximum: int) -> _Coins
     )
 
 
-class _Chances:
+class _PoissonBinomial:
     """The chances of each number of heads after i coins, `(layers, batch, sizes)`; layer 1 holds derivatives."""
 
-    def __init__(self, coins: _Coins, speed: Tensor | None) -> None:
+    def __init__(self, coins: _ConditionalBernoulli, speed: Tensor | None) -> None:
         self.coins = coins
         self.moves = None if speed is None else coins.heads * coins.tails * speed
         self.count = coins.heads.shape[-1]
@@ -342,14 +342,14 @@ class _Chances:
         return after
 
 
-def _total(coins: _Coins) -> Tensor:
+def _total(coins: _ConditionalBernoulli) -> Tensor:
     """The chance of sizes within the bounds, weighted by their worth; a second row for derivatives if there are any."""
-    return (_Chances(coins, None).final * coins.worth).sum(-1)
+    return (_PoissonBinomial(coins, None).final * coins.worth).sum(-1)
 
 
-def _inside(coins: _Coins, speed: Tensor | None) -> Tensor:
+def _inside(coins: _ConditionalBernoulli, speed: Tensor | None) -> Tensor:
     """The chance of each entry to be in; with a speed of the scores, how it changes."""
-    chances = _Chances(coins, speed)
+    chances = _PoissonBinomial(coins, speed)
     total = (chances.final * coins.worth).sum(-1, keepdim=True)
     total[0].masked_fill_(total[0] == 0, 1)  # rows without a subset
     ahead, drift = coins.worth, torch.zeros_like(coins.worth)
@@ -370,10 +370,10 @@ def _inside(coins: _Coins, speed: Tensor | None) -> Tensor:
     return result
 
 
-def _draw(coins: _Coins, seeds: Tensor) -> Tensor:
+def _draw(coins: _ConditionalBernoulli, seeds: Tensor) -> Tensor:
     """`(draws, batch, k)` subsets for seeds `(draws, batch)`."""
     k = coins.heads.shape[-1]
-    chances = _Chances(coins, None)
+    chances = _PoissonBinomial(coins, None)
     sums = (chances.final[0] * coins.worth).cumsum(-1)
     cut = uniforms(seeds, 1) * sums[:, -1:]  # by position, not by size: padding changes nothing
     left = (sums <= cut).sum(-1).clamp(max=coins.worth.shape[-1] - 1)

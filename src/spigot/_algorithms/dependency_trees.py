@@ -21,10 +21,10 @@ from spigot._algorithms.active_set import search_in_kernel
 from spigot._algorithms.arc_mask import (
     TreeKind,
     arcs_from_heads,
-    compact_words,
+    check_heads,
+    compact,
     finite_scores,
     raise_tree_fault,
-    refuse_headless,
     reorder,
     tree_arcs,
 )
@@ -61,9 +61,9 @@ def tree_argmax(scores: Tensor, mask: Tensor, projective: bool, single_root: boo
         return z.reshape(scores.shape)
     arcs = tree_arcs(mask)
     refuse_nan(scores, arcs, 2)
-    refuse_headless(arcs)
+    check_heads(arcs)
     exists = flatten(arcs, 2)
-    order, lengths = compact_words(exists)
+    order, lengths = compact(exists)
     arcs = reorder(exists, order)
     decode = best_projective if projective else best_spanning_trees
     heads, value = decode(finite_scores(reorder(flat, order), arcs), arcs, lengths, single_root)
@@ -176,7 +176,7 @@ def tree_marginals(scores: Tensor, mask: Tensor, kind: TreeKind) -> Tensor:
 
 def _plain_log_partition(scores: Tensor, arcs: Tensor, kind: TreeKind) -> Tensor:
     exists = flatten(arcs, 2)
-    order, lengths = compact_words(exists)
+    order, lengths = compact(exists)
     function = projective_log_partition if kind.projective else matrix_tree_log_partition
     safe = reorder(flatten(scores, 2).double(), order)
     values = function(safe, reorder(exists, order), lengths, kind.single_root)
@@ -189,7 +189,7 @@ def checked_arcs(scores: Tensor, arcs: Tensor, projective: bool, single_root: bo
     kind = TreeKind(projective, single_root)
     refuse_nan(scores, arcs, 2)
     refuse_infinite(scores.isposinf() & arcs, 2, "scores")
-    refuse_headless(arcs)
+    check_heads(arcs)
     dead = _plain_log_partition(torch.zeros_like(scores), arcs, kind).isneginf()
     if dead.any():
         instance = int(dead.flatten().nonzero()[0])
@@ -259,7 +259,7 @@ def sample_trees(scores: Tensor, mask: Tensor, seeds: Tensor, projective: bool, 
     arcs = tree_arcs(mask)
     safe = flatten(checked_arcs(scores, arcs, *kind), 2).double()
     exists = flatten(arcs, 2)
-    order, lengths = compact_words(exists)
+    order, lengths = compact(exists)
     logs, exists = reorder(safe, order), reorder(exists, order)
     total = projective_log_partition if projective else matrix_tree_log_partition
     massless = total(logs, exists, lengths, single_root).isneginf()

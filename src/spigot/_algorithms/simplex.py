@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from spigot._algorithms.arc_mask import labelled_arcs, refuse_headless, tree_arcs
+from spigot._algorithms.arc_mask import check_heads, labelled_arcs, tree_arcs
 from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.viterbi import chain_parts
 from spigot._runtime import native
@@ -78,7 +78,7 @@ def project_heads(point: Tensor, mask: Tensor) -> Tensor:
         return result.reshape(point.shape)
     mask = tree_arcs(mask)
     refuse_nan(point, mask, 2, "points")
-    refuse_headless(mask)
+    check_heads(mask)
     projected = simplex_reference(point.mT, mask.mT).mT.contiguous()
     refuse_infinite(projected.isnan() & mask, 2, "points")
     return projected
@@ -94,7 +94,7 @@ def project_labelled_heads(point: Tensor, mask: Tensor) -> Tensor:
     """
     mask = labelled_arcs(mask)
     refuse_nan(point, mask, 3, "points")
-    refuse_headless(mask.any(-1))
+    check_heads(mask.any(-1))
     if point.numel() == 0:
         return torch.zeros_like(point)
     heads, labels = point.shape[-3], point.shape[-1]

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from spigot._runtime import native
 from spigot._runtime.threads import kernel_threads
-from spigot.factor_graphs.ad3_numpy import excess_reference, negotiate_reference
-from spigot.factor_graphs.network import Network, Seats
+from spigot.factor_graphs.ad3_numpy import excess_reference, run_ad3_in_numpy
+from spigot.factor_graphs.network import Incidence, Network
 from spigot.factors import Flags, Indices, Reals
 
 
@@ -61,8 +61,8 @@ NEVER, STEPS, ONLY = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Terms:
-    """How to negotiate.
+class Options:
+    """How to run AD3.
 
     Attributes:
         quadratic: The weight w of the quadratic term.
@@ -86,8 +86,8 @@ class Terms:
 
 
 @dataclass
-class Talks:
-    """Where negotiations on some instances stand.
+class State:
+    """Where AD3 stands on some instances.
 
     Attributes:
         network: The graphs.
@@ -128,7 +128,7 @@ class Talks:
         fixed: NDArray[np.int8],
         rho: float,
         exists: Flags | None = None,
-    ) -> "Talks":
+    ) -> "State":
         """Nothing said yet."""
         slots = int(network.table.slots()[graph].sum())
         report = np.zeros((len(scores), COLUMNS))
@@ -139,7 +139,7 @@ class Talks:
         p, z, q, price = (np.zeros(shape) for shape in (scores.shape, scores.shape, slots, slots))
         return cls(network, graph, scores, fixed, fixed != 0 if exists is None else exists, p, z, q, price, report)
 
-    def alone(self, index: int) -> "Talks":
+    def alone(self, index: int) -> "State":
         """Those on one instance; what changes there changes here."""
         one, own = slice(index, index + 1), slice(self.slots_from[index], self.slots_from[index + 1])
         return replace(
@@ -160,33 +160,33 @@ class Talks:
         return self[Column.STATUS] == Status.GOING
 
 
-def negotiate(talks: Talks, terms: Terms, *, judge: bool = True) -> Talks:
+def run_ad3(state: State, options: Options, *, judge: bool = True) -> State:
     """Go on until every instance has come to an end, or to the limit of iterations.
 
     Args:
-        talks: Where they stand; changed.
-        terms: How to go on.
+        state: Of the instances; changed.
+        options: How to go on.
         judge: Whether to look for bounds and members on the way.
     """
-    if not talks.network.outside:
-        _advance(talks, terms, terms.max_iterations, STEPS if judge else NEVER)
-        return talks
-    place = (talks.graph, talks.slots_from, talks.exists)
-    ring = [Seats.of(talks.network, group, *place) for group in talks.network.outside]
-    projections = [_projection(talks, seats) for seats in ring]
-    _advance(talks, terms, 0, NEVER)
-    for _ in range(terms.max_iterations):
-        going = talks.going
+    if not state.network.outside:
+        _advance(state, options, options.max_iterations, STEPS if judge else NEVER)
+        return state
+    place = (state.graph, state.slots_from, state.exists)
+    incidences = [Incidence.of(state.network, group, *place) for group in state.network.outside]
+    projections = [_projection(state, incidence) for incidence in incidences]
+    _advance(state, options, 0, NEVER)
+    for _ in range(options.max_iterations):
+        going = state.going
         if not going.any():
             break
-        for seats, project in zip(ring, projections, strict=True):
-            _project(talks, seats, going, project)
-        _advance(talks, terms, 1, NEVER)
+        for incidence, project in zip(incidences, projections, strict=True):
+            _project(state, incidence, going, project)
+        _advance(state, options, 1, NEVER)
         if judge:
-            looked = going & (~talks.going | (talks[Column.ITERATIONS] % terms.look_every == 0))
+            looked = going & (~state.going | (state[Column.ITERATIONS] % options.look_every == 0))
             if looked.any():
-                _judge(talks, terms, ring, looked)
-    return talks
+                _judge(state, options, incidences, looked)
+    return state
 
 
 def excess(network: Network, graph: Indices, point: Reals) -> tuple[Reals, Indices]:
@@ -199,76 +199,76 @@ def excess(network: Network, graph: Indices, point: Reals) -> tuple[Reals, Indic
     return worst, which
 
 
-def _advance(talks: Talks, terms: Terms, iterations: int, judge: int) -> None:
+def _advance(state: State, options: Options, iterations: int, judge: int) -> None:
     """Some iterations of all instances that are going."""
     arguments = (
-        talks.network.table.for_kernels(talks.graph),
-        *(talks.slots_from, talks.scores, talks.fixed, talks.p, talks.z, talks.q, talks.price, talks.faces),
-        *(talks.report, terms.quadratic, terms.tolerance, terms.gap, judge, iterations),
-        *(terms.look_every, terms.adapt_every, terms.imbalance),
+        state.network.table.for_kernels(state.graph),
+        *(state.slots_from, state.scores, state.fixed, state.p, state.z, state.q, state.price, state.faces),
+        *(state.report, options.quadratic, options.tolerance, options.gap, judge, iterations),
+        *(options.look_every, options.adapt_every, options.imbalance),
     )
     if native.available:
         native.kernels.negotiate(*arguments, kernel_threads())
     else:
-        negotiate_reference(talks.network, *arguments[1:], talks.graph)
+        run_ad3_in_numpy(state.network, *arguments[1:], state.graph)
 
 
-def _projection(talks: Talks, seats: Seats) -> "_Projection":
+def _projection(state: State, incidence: Incidence) -> "_Projection":
     """How the copies of structures are found: by projection, or along the faces that were reached before."""
-    if talks.faces is None:
-        return seats.group.project
-    along = seats.group.face(seats.entries(talks.faces), seats.mask)
+    if state.faces is None:
+        return incidence.group.project
+    along = incidence.group.face(incidence.entries(state.faces), incidence.mask)
     return lambda point, mask: along(point)
 
 
 _Projection = Callable[[Tensor, Tensor], Tensor]
 
 
-def _project(talks: Talks, seats: Seats, going: Flags, project: _Projection) -> None:
+def _project(state: State, incidence: Incidence, going: Flags, project: _Projection) -> None:
     """The copies of structures in the instances that are going."""
-    rows = going[seats.instance]
-    beside = (-1, *[1] * (seats.at.ndim - 1))
-    rho = torch.from_numpy(talks[Column.RHO][seats.instance].reshape(beside))
-    point = seats.gather(talks.p) + seats.entries(talks.price) / rho
-    seats.put(project(point, seats.mask & torch.from_numpy(rows.reshape(beside))), rows, talks.q)
+    rows = going[incidence.instance]
+    beside = (-1, *[1] * (incidence.at.ndim - 1))
+    rho = torch.from_numpy(state[Column.RHO][incidence.instance].reshape(beside))
+    point = incidence.gather(state.p) + incidence.entries(state.price) / rho
+    incidence.put(project(point, incidence.mask & torch.from_numpy(rows.reshape(beside))), rows, state.q)
 
 
-def _judge(talks: Talks, terms: Terms, ring: Sequence[Seats], looked: Flags) -> None:
+def _judge(state: State, options: Options, incidences: Sequence[Incidence], looked: Flags) -> None:
     """What prices prove with structures among the factors, and what rounding finds."""
-    outside = talks[Column.OUTSIDE]
+    outside = state[Column.OUTSIDE]
     outside[:] = 0
-    for seats in ring:
-        price = seats.entries(talks.price)
-        outside += seats.sums(price * seats.group.structure.argmax(price, seats.mask), len(outside))
-    z = rounded(talks, ring)
-    better = looked & is_member(talks, z, ring)
-    value = (z * talks.scores).sum(1)
-    better &= value > talks[Column.VALUE]
-    talks.z[better] = z[better]
-    talks[Column.VALUE][better] = value[better]
-    _advance(talks, terms, 0, ONLY)
+    for incidence in incidences:
+        price = incidence.entries(state.price)
+        outside += incidence.sums(price * incidence.group.structure.argmax(price, incidence.mask), len(outside))
+    z = rounded(state, incidences)
+    better = looked & is_member(state, z, incidences)
+    value = (z * state.scores).sum(1)
+    better &= value > state[Column.VALUE]
+    state.z[better] = z[better]
+    state[Column.VALUE][better] = value[better]
+    _advance(state, options, 0, ONLY)
 
 
-def rounded(talks: Talks, ring: Sequence[Seats]) -> Reals:
+def rounded(state: State, incidences: Sequence[Incidence]) -> Reals:
     """A guess from the consensus: structures decode it, what is left goes to the nearer of 0 and 1.
 
     Structures decode one kind after the other, and hold to what is fixed and to what those before have chosen: a chain
     over some arcs of a tree follows the tree, wherever it can.
     """
-    z = np.where(talks.fixed >= 0, talks.fixed, talks.p > 0.5).astype(np.float64)
-    settled, most = talks.fixed >= 0, 1.0 + talks.network.parts  # more than all the rest is worth together
-    for seats in ring:
-        wish = seats.gather(np.where(settled, most * (2 * z - 1), talks.p))
-        seats.spread(seats.group.structure.argmax(wish, seats.mask), z)
-        settled = settled | seats.covered(settled.shape)
-    return talks.network.derived(z, talks.graph)
+    z = np.where(state.fixed >= 0, state.fixed, state.p > 0.5).astype(np.float64)
+    settled, most = state.fixed >= 0, 1.0 + state.network.parts  # more than all the rest is worth together
+    for incidence in incidences:
+        wish = incidence.gather(np.where(settled, most * (2 * z - 1), state.p))
+        incidence.spread(incidence.group.structure.argmax(wish, incidence.mask), z)
+        settled = settled | incidence.covered(settled.shape)
+    return state.network.derived(z, state.graph)
 
 
-def is_member(talks: Talks, z: Reals, ring: Sequence[Seats]) -> Flags:
+def is_member(state: State, z: Reals, incidences: Sequence[Incidence]) -> Flags:
     """Whether all factors agree, and nothing that is fixed has moved."""
-    worst, _ = excess(talks.network, talks.graph, z)
-    good = (worst <= 1e-9) & ((talks.fixed < 0) | (z == talks.fixed)).all(1)
-    for seats in ring:
-        fits = seats.group.structure.contains(seats.gather(z), seats.mask).numpy()
-        np.logical_and.at(good, seats.instance, fits)
+    worst, _ = excess(state.network, state.graph, z)
+    good = (worst <= 1e-9) & ((state.fixed < 0) | (z == state.fixed)).all(1)
+    for incidence in incidences:
+        fits = incidence.group.structure.contains(incidence.gather(z), incidence.mask).numpy()
+        np.logical_and.at(good, incidence.instance, fits)
     return good

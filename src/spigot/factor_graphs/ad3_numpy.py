@@ -180,7 +180,7 @@ def excess_reference(table: FactorTable, graph: Indices, point: Reals) -> tuple[
 
 
 @dataclass
-class _Negotiation:
+class _Ad3:
     """One instance; as the class of the same name in `native/factors/ad3.hpp`, without the skipping of factors that
     have settled."""
 
@@ -294,7 +294,7 @@ class _Negotiation:
             self.report[0] = _CUT
 
 
-def negotiate_reference(
+def run_ad3_in_numpy(
     network: Network,
     slots_from: Indices,
     scores: Reals,
@@ -320,7 +320,7 @@ def negotiate_reference(
         if report[b, 0] != _GOING and not (report[b, 0] == _SETTLED and judge == _ONLY):
             continue
         own = slice(slots_from[b], slots_from[b + 1])
-        one = _Negotiation(
+        one = _Ad3(
             *(network.table.alone(g), scores[b], fixed[b], p[b], z[b], q[own], price[own]),
             *(None if faces is None else faces[own], report[b], quadratic, tolerance, gap),
         )

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spigot._runtime import native
-from spigot.factor_graphs.ad3 import Column, Status, Talks, Terms, is_member, negotiate, rounded
-from spigot.factor_graphs.network import Network, Seats
+from spigot.factor_graphs.ad3 import Column, Options, State, Status, is_member, rounded, run_ad3
+from spigot.factor_graphs.network import Incidence, Network
 from spigot.factors import Flags, Indices, Reals
 
 Fixed = NDArray[np.int8]
@@ -62,7 +62,7 @@ def best_members(
     scores: Reals,
     exists: Flags,
     usable: Flags,
-    terms: Terms,
+    options: Options,
     *,
     exact: bool,
     max_nodes: int,
@@ -75,7 +75,7 @@ def best_members(
         scores: Scores, finite where parts are usable.
         exists: Parts that exist; the others are off, and no part of structures among the factors.
         usable: Parts that exist and may be on.
-        terms: How to solve relaxations.
+        options: How to solve relaxations.
         exact: Whether to search until the member is proven best; otherwise until there is one.
         max_nodes: How many relaxations to solve at most, after the first, for each instance.
     """
@@ -83,83 +83,83 @@ def best_members(
         scores = np.where(usable, scores, 0.0)
     scale = np.maximum(abs(scores).max(1, initial=0), 1e-300)
     fixed = -usable.view(np.int8)  # -1 where a part is free
-    talks = Talks.begin(network, graph, scores / scale[:, None], fixed, terms.rho, exists)
+    state = State.begin(network, graph, scores / scale[:, None], fixed, options.rho, exists)
     empty = np.logical_not(exists.any(1))  # nothing is asked of an instance that is padding
-    talks[Column.STATUS][empty] = Status.OPTIMAL
-    talks[Column.VALUE][empty] = talks[Column.BOUND][empty] = 0.0
-    negotiate(talks, terms)
-    _round(talks, np.logical_not(empty))
-    relaxed = np.clip(talks.p, 0.0, 1.0)
-    integral = (abs(relaxed - talks.z).max(1, initial=0) < 1e-3) & np.isfinite(talks[Column.VALUE])
+    state[Column.STATUS][empty] = Status.OPTIMAL
+    state[Column.VALUE][empty] = state[Column.BOUND][empty] = 0.0
+    run_ad3(state, options)
+    _round(state, np.logical_not(empty))
+    relaxed = np.clip(state.p, 0.0, 1.0)
+    integral = (abs(relaxed - state.z).max(1, initial=0) < 1e-3) & np.isfinite(state[Column.VALUE])
     nodes = np.zeros(len(scores), np.int64)
-    feasible = talks[Column.STATUS] != Status.INFEASIBLE
-    optimal = feasible & _is_proven(talks)
-    searched = feasible & ~optimal & (exact | ~np.isfinite(talks[Column.VALUE]))
+    feasible = state[Column.STATUS] != Status.INFEASIBLE
+    optimal = feasible & _is_proven(state)
+    searched = feasible & ~optimal & (exact | ~np.isfinite(state[Column.VALUE]))
     for b in np.flatnonzero(searched):
-        nodes[b], feasible[b] = _Search(talks, int(b), terms, exact).run(max_nodes)
+        nodes[b], feasible[b] = _Search(state, int(b), options, exact).run(max_nodes)
     if searched.any():
-        optimal = feasible & _is_proven(talks)
+        optimal = feasible & _is_proven(state)
     with np.errstate(over="ignore"):  # beside scores of 1e308 the sum may be no number any more; the member is the best
-        value = np.where(np.isfinite(talks[Column.VALUE]), talks[Column.VALUE] * scale, -np.inf)
-        bound = np.maximum(talks[Column.BOUND] * scale, value)
-    iterations = talks[Column.ITERATIONS].astype(np.int64)
-    return Found(talks.z, relaxed, value, bound, integral, optimal, feasible, iterations, nodes)
+        value = np.where(np.isfinite(state[Column.VALUE]), state[Column.VALUE] * scale, -np.inf)
+        bound = np.maximum(state[Column.BOUND] * scale, value)
+    iterations = state[Column.ITERATIONS].astype(np.int64)
+    return Found(state.z, relaxed, value, bound, integral, optimal, feasible, iterations, nodes)
 
 
-def _is_proven(talks: Talks) -> Flags:
-    value, bound = talks[Column.VALUE], talks[Column.BOUND]
+def _is_proven(state: State) -> Flags:
+    value, bound = state[Column.VALUE], state[Column.BOUND]
     known = np.isfinite(value)
     return known & (bound - np.where(known, value, 0.0) <= GAP * np.maximum(1.0, abs(np.where(known, value, 0.0))))
 
 
-def _seats(talks: Talks) -> list[Seats]:
-    place = (talks.graph, talks.slots_from, talks.exists)
-    return [Seats.of(talks.network, group, *place) for group in talks.network.outside]
+def _incidences(state: State) -> list[Incidence]:
+    place = (state.graph, state.slots_from, state.exists)
+    return [Incidence.of(state.network, group, *place) for group in state.network.outside]
 
 
-def _round(talks: Talks, asked: Flags) -> None:
+def _round(state: State, asked: Flags) -> None:
     """Keep what rounding the consensus gives, where that is a member and better than what there is.
 
     The kernels have done so where no structure is among the factors.
     """
-    if native.available and not talks.network.outside:
+    if native.available and not state.network.outside:
         return
-    open_ones = asked & (talks[Column.STATUS] != Status.OPTIMAL) & (talks[Column.STATUS] != Status.INFEASIBLE)
+    open_ones = asked & (state[Column.STATUS] != Status.OPTIMAL) & (state[Column.STATUS] != Status.INFEASIBLE)
     if not open_ones.any():
         return
-    ring = _seats(talks)
-    z = rounded(talks, ring)
-    value = (z * talks.scores).sum(1)
-    better = open_ones & (value > talks[Column.VALUE])
+    incidences = _incidences(state)
+    z = rounded(state, incidences)
+    value = (z * state.scores).sum(1)
+    better = open_ones & (value > state[Column.VALUE])
     if better.any():
-        better &= is_member(talks, z, ring)
-        talks.z[better], talks[Column.VALUE][better] = z[better], value[better]
-    for b in np.flatnonzero(open_ones & np.isfinite(talks[Column.VALUE])):
-        _greedy(talks.alone(int(b)))
+        better &= is_member(state, z, incidences)
+        state.z[better], state[Column.VALUE][better] = z[better], value[better]
+    for b in np.flatnonzero(open_ones & np.isfinite(state[Column.VALUE])):
+        _greedy(state.alone(int(b)))
 
 
-def _greedy(talks: Talks) -> None:
+def _greedy(state: State) -> None:
     """Switch on what the relaxation of one instance is in two minds about, the best first, where that is a member."""
-    p, scores, report = talks.p[0], talks.scores[0], talks.report[0]
-    tried = np.flatnonzero((p > _SURE) & (p < 1 - _SURE) & (talks.fixed[0] < 0) & (scores > 0))
-    tried = tried[np.argsort(-scores[tried])][: min(_TRIES, _EFFORT // max(1, len(talks.q)))]
-    ring = _seats(talks) if len(tried) else []
+    p, scores, report = state.p[0], state.scores[0], state.report[0]
+    tried = np.flatnonzero((p > _SURE) & (p < 1 - _SURE) & (state.fixed[0] < 0) & (scores > 0))
+    tried = tried[np.argsort(-scores[tried])][: min(_TRIES, _EFFORT // max(1, len(state.q)))]
+    incidences = _incidences(state) if len(tried) else []
     for variable in tried:
-        z = talks.z.copy()
+        z = state.z.copy()
         z[0, variable] = 1.0
-        z = talks.network.derived(z, talks.graph)
+        z = state.network.derived(z, state.graph)
         value = float(z[0] @ scores)
-        if value > report[Column.VALUE] and is_member(talks, z, ring)[0]:
-            talks.z[:], report[Column.VALUE] = z, value
+        if value > report[Column.VALUE] and is_member(state, z, incidences)[0]:
+            state.z[:], report[Column.VALUE] = z, value
 
 
 @dataclass
 class _Search:
     """Of one instance."""
 
-    talks: Talks
+    state: State
     index: int
-    terms: Terms
+    options: Options
     exact: bool
 
     def run(self, max_nodes: int) -> tuple[int, bool]:
@@ -168,7 +168,7 @@ class _Search:
         Returns:
             How many relaxations were solved, and whether there may be a member: `False` if there is proven to be none.
         """
-        report, order, nodes = self.talks.report[self.index], itertools.count(), 0
+        report, order, nodes = self.state.report[self.index], itertools.count(), 0
         queue: list[tuple[float, int, float, Fixed]] = []
 
         def push(p: Reals, fixed: Fixed, bound: float) -> None:
@@ -184,13 +184,15 @@ class _Search:
                 # Best bound first; or the latest first, and of the two the likely one.
                 heapq.heappush(queue, (-bound if self.exact else -next(order), next(order), bound, child))
 
-        push(self.talks.p[self.index], self.talks.fixed[self.index], report[Column.BOUND])
-        terms = self.terms if self.exact else replace(self.terms, max_iterations=min(self.terms.max_iterations, 200))
+        push(self.state.p[self.index], self.state.fixed[self.index], report[Column.BOUND])
+        options = (
+            self.options if self.exact else replace(self.options, max_iterations=min(self.options.max_iterations, 200))
+        )
         while queue and nodes < max_nodes:
             _, _, bound, fixed = heapq.heappop(queue)
             if bound <= self._enough():
                 continue
-            node = self._solve(fixed, bound, terms)
+            node = self._solve(fixed, bound, options)
             nodes += 1
             if node is None:
                 continue
@@ -208,23 +210,23 @@ class _Search:
 
     def _enough(self) -> float:
         """A bound below which nothing better can be."""
-        value = self.talks.report[self.index, Column.VALUE]
+        value = self.state.report[self.index, Column.VALUE]
         return value + 0.5 * GAP * max(1.0, abs(value)) if np.isfinite(value) else -np.inf
 
-    def _solve(self, fixed: Fixed, bound: float, terms: Terms) -> tuple[Reals, Fixed, float] | None:
+    def _solve(self, fixed: Fixed, bound: float, options: Options) -> tuple[Reals, Fixed, float] | None:
         """The relaxation with some variables fixed: its solution if there may be more to find below."""
-        talks, b = self.talks, self.index
+        state, b = self.state, self.index
         one = slice(b, b + 1)
-        inner = Talks.begin(
-            talks.network, talks.graph[one], talks.scores[one], fixed[None], terms.rho, talks.exists[one]
+        inner = State.begin(
+            state.network, state.graph[one], state.scores[one], fixed[None], options.rho, state.exists[one]
         )
         inner[Column.CUTOFF][:] = self._enough()
         inner[Column.BOUND][:] = bound
-        negotiate(inner, terms)
+        run_ad3(inner, options)
         _round(inner, np.ones(1, bool))
-        report, mine = inner.report[0], talks.report[b]
+        report, mine = inner.report[0], state.report[b]
         if report[Column.VALUE] > mine[Column.VALUE]:
-            mine[Column.VALUE], talks.z[b] = report[Column.VALUE], inner.z[0]
+            mine[Column.VALUE], state.z[b] = report[Column.VALUE], inner.z[0]
         if report[Column.STATUS] in (Status.INFEASIBLE, Status.CUT) or report[Column.BOUND] <= self._enough():
             return None
         if not (fixed < 0).any():  # nothing is left to fix, and it is no member

@@ -14,7 +14,7 @@ from spigot._runtime.checks import check_parts, contradiction_error, infinite_er
 from spigot._runtime.host import HostFunction
 from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import refuse_nan
-from spigot.factor_graphs.ad3 import Terms
+from spigot.factor_graphs.ad3 import Options
 from spigot.factor_graphs.ad3_numpy import excesses
 from spigot.factor_graphs.branch_and_bound import Found, best_members
 from spigot.factor_graphs.local_polytope import LocalPolytope, check_network, graph_of, rows_of
@@ -62,7 +62,7 @@ class AbstractFactorGraph(AbstractStructure):
 
     Attributes:
         exact: Whether the argmax is searched for until it is proven best.
-        max_iterations: Of the negotiation for one relaxation.
+        max_iterations: Of AD3 for one relaxation.
         tolerance: How far factors may be from agreeing for a relaxation to count as solved, root mean square.
         max_nodes: How many relaxations with fixed variables are tried for one instance.
     """
@@ -185,9 +185,9 @@ class AbstractFactorGraph(AbstractStructure):
     @property
     def _how(self) -> dict[str, Any]:
         """What the search is told."""
-        terms = Terms(max_iterations=self.max_iterations, tolerance=self.tolerance)
+        options = Options(max_iterations=self.max_iterations, tolerance=self.tolerance)
         where = {"network": self._network, "graphs": self._graphs}
-        return {**where, "terms": terms, "exact": self.exact, "max_nodes": self.max_nodes}
+        return {**where, "options": options, "exact": self.exact, "max_nodes": self.max_nodes}
 
     def _violations(self, z: Tensor, exists: Tensor, graph: int) -> list[str]:
         found = [f"part {i} is {z[i]:g}, not 0 or 1" for i in ((z != 0) & (z != 1)).nonzero()[:, 0].tolist()]
@@ -222,7 +222,7 @@ class FactorGraph(AbstractFactorGraph):
         parts: How many variables there are.
         factors: What they demand of each other. A variable that no factor knows is free.
         exact: Whether the argmax is searched for until it is proven best.
-        max_iterations: Of the negotiation for one relaxation.
+        max_iterations: Of AD3 for one relaxation.
         tolerance: How far factors may be from agreeing for a relaxation to count as solved, root mean square.
         max_nodes: How many relaxations with fixed variables are tried for one instance.
 
@@ -323,7 +323,13 @@ class FactorGraphs(AbstractFactorGraph):
 
 
 def _find(
-    scores: Tensor, mask: Tensor, network: Network, graphs: Indices | None, terms: Terms, exact: bool, max_nodes: int
+    scores: Tensor,
+    mask: Tensor,
+    network: Network,
+    graphs: Indices | None,
+    options: Options,
+    exact: bool,
+    max_nodes: int,
 ) -> Found:
     """A member of each instance, or an error that names the first without."""
     batch = tuple(scores.shape[:-1])
@@ -336,7 +342,7 @@ def _find(
             raise infinite_error(int(np.argwhere(np.isposinf(values) & exists)[0][0]), batch, "scores")
         usable = exists & ~np.isneginf(values)
     graph = graph_of(graphs, len(values))
-    found = best_members(network, graph, values, exists, usable, terms, exact=exact, max_nodes=max_nodes)
+    found = best_members(network, graph, values, exists, usable, options, exact=exact, max_nodes=max_nodes)
     if not found.feasible.all():
         raise contradiction_error(int((~found.feasible).argmax()), batch)
     lost = np.isneginf(found.value)

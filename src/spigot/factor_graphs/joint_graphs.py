@@ -13,7 +13,7 @@ from spigot._runtime.checks import check_graphs, check_parts
 from spigot._runtime.host import HostFunction
 from spigot._runtime.precision import upcast_half
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
-from spigot.factor_graphs.ad3 import Terms
+from spigot.factor_graphs.ad3 import Options
 from spigot.factor_graphs.branch_and_bound import Found
 from spigot.factor_graphs.factor_graph import FactorSolution
 from spigot.factor_graphs.joint_search import JointLayout, JointNetwork, best_joint_graphs
@@ -135,7 +135,7 @@ class JointGraphs(AbstractStructure):
         tasks: The kinds of graphs.
         arcs: Sets of kinds, counted from 0, whose arcs a part joins.
         labelled: Sets of `(kind, label)` of different kinds whose labelled arcs a part joins.
-        max_iterations: Of the negotiation.
+        max_iterations: Of AD3.
 
     Example:
         Two kinds with one label each. Neither wants its arc, but both together do.
@@ -310,8 +310,8 @@ def _find(
     if not flat.sum().isfinite():  # one pass without room for flags; where sums overflow, the look is for nothing
         exists = layout.existing(exists & ~flat.isneginf())
         refuse_infinite(flat.isposinf() & exists, 3, "scores")
-    terms = Terms(max_iterations=max_iterations, tolerance=1e-3)
-    return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], terms)
+    options = Options(max_iterations=max_iterations, tolerance=1e-3)
+    return best_joint_graphs(layout, flat, exists, [task.argmax for task in tasks], options)
 
 
 def _argmax(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spigot._algorithms.semantic_graphs import graph_parts
-from spigot.factor_graphs.ad3 import Column, Status, Talks, Terms, negotiate
+from spigot.factor_graphs.ad3 import Column, Options, State, Status, run_ad3
 from spigot.factor_graphs.branch_and_bound import GAP, Found
 from spigot.factor_graphs.network import Network
 from spigot.factor_graphs.tables import FactorTable
@@ -186,7 +186,7 @@ _ROUNDS = 20
 
 
 def best_joint_graphs(
-    layout: JointLayout, scores: Tensor, exists: Tensor, decode: Sequence[Decode], terms: Terms
+    layout: JointLayout, scores: Tensor, exists: Tensor, decode: Sequence[Decode], options: Options
 ) -> Found:
     """The best graphs of each sentence, or good ones.
 
@@ -195,7 +195,7 @@ def best_joint_graphs(
         scores: `(batch, n, n, channels)`.
         exists: Parts that exist.
         decode: For each kind, its argmax.
-        terms: How to negotiate.
+        options: How to run AD3.
     """
     shape = tuple(scores.shape)
     flat = (shape[0], int(np.prod(shape[1:])))
@@ -204,14 +204,14 @@ def best_joint_graphs(
     values = joint.variables(given)
     scale = np.maximum(abs(values).max(1, initial=0), 1e-300)
     fixed = np.where(joint.exists, -1, 0).astype(np.int8)
-    talks = Talks.begin(joint.network, np.arange(shape[0]), values / scale[:, None], fixed, terms.rho)
+    state = State.begin(joint.network, np.arange(shape[0]), values / scale[:, None], fixed, options.rho)
     empty = np.logical_not(joint.exists.any(1))
-    talks[Column.STATUS][empty], talks[Column.VALUE][empty] = Status.OPTIMAL, 0.0
-    negotiate(talks, terms)
-    proven = talks[Column.STATUS] == Status.OPTIMAL
-    relaxed = joint.parts(np.clip(talks.p, 0.0, 1.0), flat, given.dtype).reshape(shape)
+    state[Column.STATUS][empty], state[Column.VALUE][empty] = Status.OPTIMAL, 0.0
+    run_ad3(state, options)
+    proven = state[Column.STATUS] == Status.OPTIMAL
+    relaxed = joint.parts(np.clip(state.p, 0.0, 1.0), flat, given.dtype).reshape(shape)
     with np.errstate(over="ignore"):  # beside scores of 1e308 the sum may be no number any more
-        value = np.where(proven, talks[Column.VALUE] * scale, 0.0)
+        value = np.where(proven, state[Column.VALUE] * scale, 0.0)
     z, integral = relaxed.copy(), proven.copy()
     if not proven.all():  # few of many, as a rule
         rest = np.flatnonzero(~proven)
@@ -221,9 +221,9 @@ def best_joint_graphs(
         value[rest] = (better * own).flatten(1).sum(1).numpy()
         integral[rest] = abs(z[rest] - relaxed[rest]).reshape(len(rest), -1).max(1, initial=0) < 1e-2
     with np.errstate(over="ignore", invalid="ignore"):
-        bound = np.where(np.isfinite(talks[Column.BOUND]), talks[Column.BOUND] * scale, value)
+        bound = np.where(np.isfinite(state[Column.BOUND]), state[Column.BOUND] * scale, value)
         optimal = proven | (bound - value <= GAP * np.maximum(scale, abs(value)))
-    iterations = talks[Column.ITERATIONS].astype(np.int64)
+    iterations = state[Column.ITERATIONS].astype(np.int64)
     everywhere, nowhere = np.ones_like(proven), np.zeros_like(iterations)
     return Found(z, relaxed, value, np.maximum(bound, value), integral, optimal, everywhere, iterations, nowhere)
 
@@ -235,18 +235,18 @@ def _improved(layout: JointLayout, relaxed: Tensor, scores: Tensor, exists: Tens
     points, _ = layout.split(relaxed - 0.5)
     kinds = [argmax(point, mask) for argmax, point, mask in zip(decode, points, masks, strict=True)]
     own, _ = layout.split(scores)
-    across = _Across.of(layout, scores, exists)
+    across = _Coupling.of(layout, scores, exists)
     for _ in range(_ROUNDS):
         before = torch.cat(kinds, -1)
         for kind, argmax in enumerate(decode):
-            kinds[kind] = argmax(own[kind] + across.worth(kind, kinds), masks[kind])
+            kinds[kind] = argmax(own[kind] + across.score(kind, kinds), masks[kind])
         if torch.equal(before, torch.cat(kinds, -1)):
             break
     return across.with_parts(kinds)
 
 
 @dataclass(frozen=True)
-class _Across:
+class _Coupling:
     """The parts across kinds that exist: few of those that there is room for.
 
     Attributes:
@@ -262,7 +262,7 @@ class _Across:
     scores: Tensor
 
     @classmethod
-    def of(cls, layout: JointLayout, scores: Tensor, exists: Tensor) -> "_Across":
+    def of(cls, layout: JointLayout, scores: Tensor, exists: Tensor) -> "_Coupling":
         pair, which = exists[..., layout.first[-1] :].flatten(0, -2).nonzero().unbind(-1)
         return cls(layout, pair, which, scores.flatten(0, -2)[pair, layout.first[-1] + which])
 
@@ -275,13 +275,13 @@ class _Across:
                 found &= (channel < 0) | (parts.flatten(0, -2)[self.pair, channel.clamp(min=0)] != 0)
         return found
 
-    def worth(self, kind: int, kinds: Sequence[Tensor]) -> Tensor:
+    def score(self, kind: int, kinds: Sequence[Tensor]) -> Tensor:
         """What they add to the parts of one kind, given the graphs of the others."""
         channel = torch.from_numpy(self.layout.channel_in(kind))[self.which]
         mine = (channel >= 0).nonzero().squeeze(-1)
         extra = torch.zeros_like(kinds[kind]).flatten(0, -2)
-        worth = torch.where(self.on(kinds, but=kind), self.scores, 0.0)
-        extra.index_put_((self.pair[mine], channel[mine]), worth[mine], accumulate=True)
+        score = torch.where(self.on(kinds, but=kind), self.scores, 0.0)
+        extra.index_put_((self.pair[mine], channel[mine]), score[mine], accumulate=True)
         return extra.reshape(kinds[kind].shape)
 
     def with_parts(self, kinds: Sequence[Tensor]) -> Tensor:

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from spigot._runtime.checks import check_parts, contradiction_error, instance_name
 from spigot._runtime.host import HostFunction
-from spigot.factor_graphs.ad3 import Column, Status, Talks, Terms, excess, negotiate
-from spigot.factor_graphs.network import Network, Seats
+from spigot.factor_graphs.ad3 import Column, Options, State, Status, excess, run_ad3
+from spigot.factor_graphs.network import Incidence, Network
 from spigot.factors import Indices
 from spigot.interface import AbstractPolytope
 from spigot.types import Flags, Mask, Parts
 
-PROJECTING = Terms(quadratic=1.0, tolerance=1e-13, max_iterations=10_000, rho=1.0)
+PROJECTING = Options(quadratic=1.0, tolerance=1e-13, max_iterations=10_000, rho=1.0)
 
 
 @final
@@ -28,7 +28,7 @@ class LocalPolytope(AbstractPolytope):
     \text{ for every factor } f\big\}.$$
 
     It contains the convex hull of the graph's members, and is that hull where the factors form a tree. Projections go
-    by the same negotiation as the argmax (LP-SparseMAP), to about 1e-8, and have their derivative.
+    by AD3 as the argmax (LP-SparseMAP), to about 1e-8, and have their derivative.
 
     Made by `FactorGraph.relaxation`.
 
@@ -94,10 +94,10 @@ class LocalPolytope(AbstractPolytope):
         good &= (excess(self.network, graph, p)[0] <= atol) | padding
         slots_from = np.zeros(len(p), np.int64)
         for group in self.network.outside:
-            seats = Seats.of(self.network, group, graph, slots_from, exists)
-            values = seats.gather(p)
-            off = (values - group.project(values, seats.mask)).abs().flatten(1).amax(1).numpy()
-            np.logical_and.at(good, seats.instance, (off <= atol) | padding[seats.instance])
+            incidence = Incidence.of(self.network, group, graph, slots_from, exists)
+            values = incidence.gather(p)
+            off = (values - group.project(values, incidence.mask)).abs().flatten(1).amax(1).numpy()
+            np.logical_and.at(good, incidence.instance, (off <= atol) | padding[incidence.instance])
         return torch.from_numpy(good).to(point.device).reshape(point.shape[:-1])
 
 
@@ -144,8 +144,8 @@ def graph_of(graphs: Indices | None, count: int) -> Indices:
     return np.zeros(count, np.int64) if graphs is None else graphs
 
 
-def _negotiated(point: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Talks:
-    """The projection of each instance, as talks that have come to an end."""
+def _solved(point: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> State:
+    """The projection of each instance, as a state that has come to an end."""
     batch = tuple(point.shape[:-1])
     values = rows_of(point.double()).numpy()
     exists = mask.reshape(values.shape).numpy()
@@ -156,35 +156,35 @@ def _negotiated(point: Tensor, mask: Tensor, network: Network, graphs: Indices |
             "have a nearest."
         )
     fixed = np.where(exists, -1, 0).astype(np.int8)
-    talks = Talks.begin(network, graph_of(graphs, len(values)), np.where(exists, values, 0.0), fixed, PROJECTING.rho)
-    talks[Column.STATUS][~exists.any(1)] = Status.SETTLED
-    negotiate(talks, PROJECTING)
-    empty = talks[Column.STATUS] == Status.INFEASIBLE
+    state = State.begin(network, graph_of(graphs, len(values)), np.where(exists, values, 0.0), fixed, PROJECTING.rho)
+    state[Column.STATUS][~exists.any(1)] = Status.SETTLED
+    run_ad3(state, PROJECTING)
+    empty = state[Column.STATUS] == Status.INFEASIBLE
     if empty.any():
         raise contradiction_error(int(empty.argmax()), batch)
-    return talks
+    return state
 
 
 def _project(point: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Tensor:
-    talks = _negotiated(point, mask, network, graphs)
-    return torch.from_numpy(np.clip(talks.p, 0.0, 1.0)).to(point).reshape(point.shape)
+    state = _solved(point, mask, network, graphs)
+    return torch.from_numpy(np.clip(state.p, 0.0, 1.0)).to(point).reshape(point.shape)
 
 
 def _pull(both: Tensor, mask: Tensor, network: Network, graphs: Indices | None) -> Tensor:
-    """The derivative at the first of two, applied to the second: the same negotiation along the faces reached."""
+    """The derivative at the first of two, applied to the second: AD3 once more, along the faces reached."""
     point, direction = both
-    talks = _negotiated(point, mask[0], network, graphs)
-    instance = np.repeat(np.arange(len(talks.p)), np.diff(talks.slots_from))
-    variable = np.concatenate([_variables(network, g) for g in talks.graph]) if len(talks.graph) else np.empty(0, int)
-    faces = talks.p[instance, variable] + talks.price / talks[Column.RHO][instance]
+    state = _solved(point, mask[0], network, graphs)
+    instance = np.repeat(np.arange(len(state.p)), np.diff(state.slots_from))
+    variable = np.concatenate([_variables(network, g) for g in state.graph]) if len(state.graph) else np.empty(0, int)
+    faces = state.p[instance, variable] + state.price / state[Column.RHO][instance]
     # A variable that no factor knows moves freely between its bounds, and not beyond them.
-    free = network.degree[talks.graph] == 0
-    held = (talks.fixed >= 0) | (free & ((talks.p <= 0) | (talks.p >= 1)))
-    given = np.where(held, 0.0, direction.double().reshape(talks.p.shape).numpy())
+    free = network.degree[state.graph] == 0
+    held = (state.fixed >= 0) | (free & ((state.p <= 0) | (state.p >= 1)))
+    given = np.where(held, 0.0, direction.double().reshape(state.p.shape).numpy())
     fixed = np.where(held, 0, -1).astype(np.int8)
-    along = Talks.begin(network, talks.graph, given, fixed, PROJECTING.rho, talks.exists)
+    along = State.begin(network, state.graph, given, fixed, PROJECTING.rho, state.exists)
     along.faces = faces
-    negotiate(along, PROJECTING, judge=False)
+    run_ad3(along, PROJECTING, judge=False)
     pulled = torch.from_numpy(along.p).to(point).reshape(point.shape)
     return torch.stack((pulled, torch.zeros_like(pulled)))
 

@@ -16,7 +16,7 @@ from spigot.interface import AbstractStructure
 from spigot.polytopes.hull import ConvexHull
 
 
-class Outside(NamedTuple):
+class StructureFactors(NamedTuple):
     """Factors that are structures of one kind: they project and decode together.
 
     Attributes:
@@ -45,7 +45,7 @@ class Network:
     """
 
     table: FactorTable
-    outside: tuple[Outside, ...]
+    outside: tuple[StructureFactors, ...]
     parts: int
 
     @cached_property
@@ -71,8 +71,8 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class Seats:
-    """Where the structures of one kind sit in negotiations: one row for each structure in each instance.
+class Incidence:
+    """Where the structures of one kind stand in the state of AD3: one row for each structure in each instance.
 
     Attributes:
         group: The structures.
@@ -82,15 +82,17 @@ class Seats:
         mask: Parts that exist and are not ruled out.
     """
 
-    group: Outside
+    group: StructureFactors
     instance: Indices
     at: Indices
     slot: Indices
     mask: Tensor
 
     @classmethod
-    def of(cls, network: Network, group: Outside, graph: Indices, slots_from: Indices, exists: Flags) -> "Seats":
-        """The seats of a group.
+    def of(
+        cls, network: Network, group: StructureFactors, graph: Indices, slots_from: Indices, exists: Flags
+    ) -> "Incidence":
+        """The incidence of a group.
 
         Args:
             network: The graphs.
@@ -178,10 +180,12 @@ def make_network(graphs: Sequence[tuple[int, Sequence[AbstractFactor]]]) -> Netw
             if isinstance(factor, Member):
                 members.append((g, factor.structure, factor.at[some]))
     table = FactorTable.of(rows, max(1, len(graphs)))
-    return Network(table, _outside(table, members), max((parts for parts, _ in graphs), default=0))
+    return Network(table, _structure_factors(table, members), max((parts for parts, _ in graphs), default=0))
 
 
-def _outside(table: FactorTable, members: list[tuple[int, AbstractStructure, np.ndarray]]) -> tuple[Outside, ...]:
+def _structure_factors(
+    table: FactorTable, members: list[tuple[int, AbstractStructure, np.ndarray]]
+) -> tuple[StructureFactors, ...]:
     """Structures among the factors, equal ones together, filled up to one size."""
     places = np.flatnonzero(table.kind == FactorKind.OUTSIDE)  # in the order of graphs, and of factors in a graph
     groups: dict[AbstractStructure, list[tuple[np.ndarray, np.ndarray]]] = {}
@@ -200,5 +204,5 @@ def _outside(table: FactorTable, members: list[tuple[int, AbstractStructure, np.
         ]
         hull = ConvexHull(structure)
         factor = np.concatenate([place for place, _ in several])
-        found.append(Outside(structure, hull.project, hull.face, factor, np.concatenate(padded)))
+        found.append(StructureFactors(structure, hull.project, hull.face, factor, np.concatenate(padded)))
     return tuple(found)

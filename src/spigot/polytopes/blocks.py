@@ -5,7 +5,7 @@ from typing import final
 
 import torch
 
-from spigot._algorithms.arc_mask import existing_words, labelled_arcs, tree_arcs
+from spigot._algorithms.arc_mask import labelled_arcs, tree_arcs, word_mask
 from spigot._algorithms.simplex import project_arc_labels, project_heads, project_labelled_heads, project_simplex
 from spigot._runtime.checks import check_arcs, check_graphs, check_labelled_arcs, check_parts
 from spigot._runtime.reduce import centre
@@ -92,7 +92,7 @@ class HeadSimplex(AbstractPolytope):
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = tree_arcs(check_arcs(point, mask, "point"))
         total = point.masked_fill(~mask, 0).sum(-2)
-        words = existing_words(mask).to(point.dtype)
+        words = word_mask(mask).to(point.dtype)
         return _nonnegative(point, mask, 2, atol) & ((total - words).abs() <= atol).all(-1)
 
 
@@ -122,7 +122,7 @@ class LabelledHeadSimplex(AbstractPolytope):
     def contains(self, point: Parts, mask: Mask | None = None, *, atol: float = 1e-5) -> Flags:
         mask = labelled_arcs(check_labelled_arcs(point, mask, None, "point"))
         total = point.masked_fill(~mask, 0).sum((-3, -1))
-        words = existing_words(mask.any(-1)).to(point.dtype)
+        words = word_mask(mask.any(-1)).to(point.dtype)
         return _nonnegative(point, mask, 3, atol) & ((total - words).abs() <= atol).all(-1)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.arc_mask import TreeKind, existing_words, tree_arcs
+from spigot._algorithms.arc_mask import TreeKind, tree_arcs, word_mask
 from spigot._algorithms.dependency_trees import (
     k_best_trees,
     project_tree_hull,
@@ -167,7 +167,7 @@ class NonProjectiveTrees(AbstractTrees):
 
 def are_trees(z: Parts, arcs: Mask, kind: TreeKind) -> Flags:
     """Which instances are trees over the arcs that exist."""
-    words = existing_words(arcs)
+    words = word_mask(arcs)
     on = z != 0
     fine = zero_one(z, arcs, 2) & (on.sum(-2) == words).all(-1)
     heads = on.to(torch.uint8).argmax(-2)
@@ -191,7 +191,7 @@ def tree_violations(z: Parts, mask: Mask, kind: TreeKind) -> list[list[str]]:
     """For each instance, each broken constraint of dependency trees in words."""
     n = z.shape[-1]
     arcs = tree_arcs(mask).reshape(-1, n, n)
-    words = existing_words(arcs)
+    words = word_mask(arcs)
     return [
         _tree_violations(values, exists, [w for w in range(1, n) if is_word[w]], kind.single_root, kind.projective)
         for values, exists, is_word in zip(z.reshape(-1, n, n).tolist(), arcs.tolist(), words.tolist(), strict=True)

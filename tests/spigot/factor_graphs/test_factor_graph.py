@@ -12,7 +12,7 @@ from torch import Tensor
 
 import spigot
 from spigot._runtime.checks import NoStructureError
-from spigot.factor_graphs.ad3 import Column, Talks, Terms, negotiate
+from spigot.factor_graphs.ad3 import Column, Options, State, run_ad3
 from spigot.factor_graphs.branch_and_bound import best_members
 from spigot.factor_graphs.joint_search import JointNetwork
 from spigot.factor_graphs.tables import FactorTable
@@ -205,10 +205,10 @@ def test_factors_side_by_side_as_one_by_one(quadratic: float, fixes: bool, monke
     found = []
     for available in {spigot.kernels.available, False}:
         monkeypatch.setattr("spigot._runtime.native.available", available)
-        talks = Talks.begin(graph._network, np.zeros(3, np.int64), scores, fixed, 0.3)
+        state = State.begin(graph._network, np.zeros(3, np.int64), scores, fixed, 0.3)
         for _ in range(2):  # the second goes on from the first; so few steps that rounding errors stay small
-            negotiate(talks, Terms(quadratic=quadratic, max_iterations=10, tolerance=1e-12))
-        found.append(talks)
+            run_ad3(state, Options(quadratic=quadratic, max_iterations=10, tolerance=1e-12))
+        found.append(state)
     for one in found[1:]:
         for name in ("p", "q", "price"):
             np.testing.assert_allclose(getattr(one, name), getattr(found[0], name), rtol=0, atol=1e-9)
@@ -229,13 +229,13 @@ def test_semantic_graphs_as_a_factor_graph(record_property) -> None:
         joint = JointNetwork.of(layout, exists.numpy())
         values = joint.variables(scores.numpy().reshape(len(scores), -1))
         where = (joint.network, np.arange(len(scores)), values, joint.exists, joint.exists)
-        found = best_members(*where, Terms(tolerance=1e-4), exact=False, max_nodes=100)
+        found = best_members(*where, Options(tolerance=1e-4), exact=False, max_nodes=100)
         exact = (graphs.argmax(scores, exists) * scores).flatten(1).sum(1).numpy()
         np.testing.assert_allclose(found.value[found.optimal], exact[found.optimal], rtol=0, atol=1e-5)
         assert (found.bound >= exact - 1e-6).all()
         assert (found.value <= exact + 1e-9).all()
         fractional, total = fractional + int((~found.integral).sum()), total + len(scores)
-        proven = best_members(*where, Terms(tolerance=1e-4), exact=True, max_nodes=1000)
+        proven = best_members(*where, Options(tolerance=1e-4), exact=True, max_nodes=1000)
         np.testing.assert_allclose(proven.value, exact, rtol=0, atol=1e-5)
     record_property("fractional", f"{fractional} of {total}")
     assert 0 < fractional < 0.2 * total

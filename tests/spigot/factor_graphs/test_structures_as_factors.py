@@ -33,7 +33,7 @@ def test_coloured_trees(structure: spigot.ProjectiveTrees) -> None:
 
 
 def test_a_chain_follows_the_tree_whose_arcs_it_shares() -> None:
-    """Rounding settles the tree first: no search is needed for a member, however early the negotiation ends."""
+    """Rounding settles the tree first: no search is needed for a member, however early AD3 ends."""
     arcs = torch.tensor([[-1, 0, 1, 2], [-1, -1, 3, 4], [-1, 5, -1, 6], [-1, 7, 8, -1]])
     first, stays, both, other = 9, 10, 11, 12  # of words 2 and 3, which are children of word 1?
     chain = torch.full((2, 3, 2), -1)
