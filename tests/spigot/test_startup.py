@@ -41,7 +41,7 @@ assert torch.equal(compiled(scores), layer(scores))
 
 def test_every_public_name_is_found_and_none_is_hidden_by_a_module():
     modules = {module.name for module in pkgutil.iter_modules(spigot.__path__)}
-    assert modules & set(spigot.__all__) == {"kernels"}
+    assert modules & set(spigot.__all__) == {"factors", "kernels"}
     assert set(spigot.__all__) <= set(dir(spigot))
     for name in spigot.__all__:
         assert getattr(spigot, name) is not None
