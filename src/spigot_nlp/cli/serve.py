@@ -4,7 +4,7 @@ import signal
 import threading
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,8 +100,8 @@ def _ended_politely() -> Iterator[None]:
     main = threading.current_thread() is threading.main_thread()  # no other thread may handle signals
     before = signal.signal(signal.SIGTERM, interrupt) if main else None
     try:
-        yield
-    except KeyboardInterrupt:
+        with suppress(KeyboardInterrupt):
+            yield
         say("Stopped.")
     finally:
         if main:

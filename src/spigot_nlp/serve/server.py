@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import signal
 import socket
 import ssl
 import threading
@@ -93,7 +94,14 @@ class Server:
 
     def serve_forever(self) -> None:
         """Serve until somebody interrupts, or `close` is called; whoever waits then gets the answer first."""
-        self._uvicorn.run(sockets=[self._socket])
+        # From before its loop is made until it is gone, so that no signal finds the two half-way.
+        signals = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        before = {number: signal.signal(number, self._uvicorn.handle_exit) for number in signals}
+        try:
+            self._uvicorn.run(sockets=[self._socket])
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     @contextmanager
     def running(self) -> Iterator["Server"]:

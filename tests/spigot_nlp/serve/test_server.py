@@ -137,17 +137,20 @@ def test_names_of_this_machine():
         (message(headers=("Host: localhost", *(f"X-{k}: y" for k in range(150)))), 431),
         (message(), 411),
         (message(headers=("Host: localhost", "Transfer-Encoding: chunked")), 411),
+        (message(headers=("Host: localhost", "Transfer-Encoding: chunked")) + b"zz\r\n", 400),
+        (message(headers=("Host: localhost", "Transfer-Encoding: chunked")) + b"3\r\nabcXX\r\n", 400),
         (message(headers=("Host: localhost", "Content-Length: -5")), 400),
         (message(headers=("Host: localhost", "Content-Length: 5", "Content-Length: 6")), 400),
         (message(headers=("Host: localhost", "Content-Length: " + "9" * 30)), 400),
     ],
     ids=[
-        "no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "negative",
-        "two lengths", "huge",
+        "no host", "two hosts", "long", "version", "nonsense", "headers", "no length", "chunked", "no size",
+        "bad chunk", "negative", "two lengths", "huge",
     ],
 )  # fmt: skip
-def test_broken_requests(server, data, status):
+def test_broken_requests(server, data, status, caplog):
     received = raw(server, data)
+    assert caplog.text == ""
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.split()[1] == str(status).encode()
     assert b"content-security-policy" in head.lower()
@@ -181,6 +184,27 @@ def test_slow_clients_are_dropped_however_they_drip(systems):
         announced = message(headers=("Host: localhost", "Content-Length: 50000"))
         assert b" 413 " in raw(server, announced).split(b"\r\n")[0]  # one that only says how much it will send
         assert request(server, "GET", "/health").status == 200
+
+
+def test_no_client_puts_off_the_end(systems):
+    """Ones that say nothing, half of a request, or never fetch what they asked for, be it one answer or a stream."""
+    limits = {"seconds": 1.0, "patience": 1.0}
+    long = json.dumps({"text": "The cat moves. " * 40, "draw": True, "top": 20}).encode()
+    usual, streamed = ("Host: localhost", "Content-Type: application/json"), "Accept: application/x-ndjson"
+    asked = [b"", b"POST /api", message(long)[:-9], message(long), message(long, headers=(*usual, streamed))]
+    with Server(systems[:1], port=0, settings=settings(**limits)) as server:
+        with server.running():
+            clients = [socket.socket() for _ in asked]
+            for client, data in zip(clients, asked, strict=True):
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                client.connect(("127.0.0.1", server.port))
+                client.sendall(data)
+            time.sleep(0.2)
+            end = time.monotonic()
+        took = time.monotonic() - end
+    for client in clients:
+        client.close()
+    assert took < server.limits.grace + 3  # on a busy machine
 
 
 def test_clients_that_hang_up_are_no_news(server, capfd):
