@@ -15,6 +15,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -25,7 +26,7 @@ from spigot_nlp.report.arcs import STYLE, legend
 from spigot_nlp.report.figures import theme
 from spigot_nlp.report.marks import DEMANDS, sign
 from spigot_nlp.serve.api import Api, Metrics
-from spigot_nlp.serve.limits import HEADERS, Guard, Origins, read_body, refusal, reply
+from spigot_nlp.serve.limits import HEADERS, Guard, read_body, refusal, reply
 from spigot_nlp.serve.requests import ParseRequest, Refused
 from spigot_nlp.serve.responses import (
     ErrorResponse,
@@ -213,7 +214,7 @@ def create_app(api: Api | None = None, settings: Settings = Settings()) -> Starl
     metrics = Metrics() if api is None else api.metrics
     guarded = Middleware(Guard, settings=settings, metrics=metrics)
     outside = Middleware(
-        Origins,
+        CORSMiddleware,
         allow_origins=list(settings.origins),
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],

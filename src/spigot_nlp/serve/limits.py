@@ -14,12 +14,11 @@ from urllib.parse import urlsplit
 
 import h11
 from starlette.datastructures import Headers
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 from uvicorn.server import ServerState
 
 from spigot_nlp.serve.api import Metrics
@@ -40,8 +39,6 @@ HEADERS = {
 }
 """What every reply says unless it says otherwise."""
 
-_METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"}
-_VERSIONS = {"1.0", "1.1", "2", "3"}  # as servers of ASGI call them
 _PATHS = {"/api/parse", "/api/systems"}  # that are counted by themselves
 _PATIENT = (h11.IDLE, h11.SEND_RESPONSE)  # states in which something can still be said
 _log = logging.getLogger("spigot_nlp.serve")
@@ -133,16 +130,12 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         headers, limits = Headers(scope=scope), self._settings.limits
-        if scope.get("http_version", "1.1") not in _VERSIONS:
-            raise Refused(505, f"the request is one of HTTP {scope['http_version'][:20]}; send HTTP/1.1.")
         if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > limits.head:
             raise Refused(414, f"the address has more than {limits.head} bytes; send less.")
         if sum(len(name) + len(value) for name, value in scope["headers"]) > limits.head:
             raise Refused(431, f"the headers have more than {limits.head} bytes; send less.")
         if len(headers) > limits.headers:
             raise Refused(431, f"the request has {len(headers)} headers; {limits.headers} are allowed, so send fewer.")
-        if scope["method"] not in _METHODS:
-            raise Refused(501, f"{scope['method'][:20]} is no method that is known here; use GET or POST.")
         self._check_host(scope, headers)
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             self._check_origin(headers)
@@ -235,20 +228,6 @@ async def read_body(request: Request, most: int, patience: float) -> bytes:
     if len(body) < length:
         raise Refused(400, f"the body ends after {len(body)} of {length} bytes.")
     return bytes(body)
-
-
-class Origins(CORSMiddleware):
-    """Lets pages of some other origins ask, and tells those of others so in one sentence."""
-
-    def preflight_response(self, request_headers: Headers, *more: Any, **other: Any) -> Response:
-        """What a browser is told that asks on behalf of a page."""
-        found = super().preflight_response(request_headers, *more, **other)
-        if found.status_code < 400:
-            return found
-        kept = {name: value for name, value in found.headers.items() if name.startswith(("access-", "vary"))}
-        origin, problem = request_headers.get("origin", "")[:80], bytes(found.body).decode()
-        reason = f"a page of {origin} may not ask this ({problem[:1].lower()}{problem[1:]})."
-        return refusal(found.status_code, reason, kept)
 
 
 def _digest(token: str) -> bytes:
@@ -348,9 +327,8 @@ class Protocol(H11Protocol):
         if self.conn.our_state in _PATIENT:
             found = refusal(status, reason, {"connection": "close"})
             headers = [*self.server_state.default_headers, *found.raw_headers]
-            phrase = {408: b"Request Timeout", 414: b"URI Too Long", 431: b"Request Header Fields Too Large"}
             events = (
-                h11.Response(status_code=status, headers=headers, reason=phrase.get(status, b"Bad Request")),
+                h11.Response(status_code=status, headers=headers, reason=STATUS_PHRASES[status]),
                 h11.Data(data=bytes(found.body)),
                 h11.EndOfMessage(),
             )

@@ -291,7 +291,7 @@ def rounded(value):
 
 
 def test_runs_get_names_that_differ(tmp_path, systems, monkeypatch):
-    monkeypatch.setattr("spigot_nlp.serve.systems.load", lambda run, *where, **how: systems[0].parser)
+    monkeypatch.setattr("spigot_nlp.serve.systems.Parser.load", lambda run, **how: systems[0].parser)
     runs = [tmp_path / "a" / "x", tmp_path / "b" / "x"]
     assert [system.name for system in open_systems(runs)] == ["a/x", "b/x"]
     assert [system.name for system in open_systems(runs[:1])] == ["x"]
@@ -301,7 +301,7 @@ def test_runs_get_names_that_differ(tmp_path, systems, monkeypatch):
 
 def test_a_reader_of_right_trees_cannot_be_served(tmp_path, systems, monkeypatch):
     gold = classifier("pipeline", classifier__structure="gold")
-    monkeypatch.setattr("spigot_nlp.serve.systems.load", lambda run, *where, **how: gold)
+    monkeypatch.setattr("spigot_nlp.serve.systems.Parser.load", lambda run, **how: gold)
     with pytest.raises(ValueError, match="reads the right trees, and text has none"):
         list(open_systems([tmp_path]))
 
