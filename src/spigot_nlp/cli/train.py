@@ -71,7 +71,7 @@ def train(
     from spigot_nlp.cli.watch import show_progress
     from spigot_nlp.training.development import CHANGED
     from spigot_nlp.training.plan import phases
-    from spigot_nlp.training.requirements import overridden, remarks
+    from spigot_nlp.training.requirements import overridden
 
     keep_freed_memory()
     tell = say if is_first_process() else lambda message: None
@@ -87,11 +87,11 @@ def train(
             raise ValueError(f"--resume goes on with a run as it was; leave out {given}, or leave out --resume.")
         folder, chosen, is_preset_asked = resume, _resumed(resume, tests, precision, tell), False
         run = training.resume
-    for remark in (*remarks(chosen), *filter(None, [overridden(chosen) if is_preset_asked else ""])):
+    if is_preset_asked and (remark := overridden(chosen)):
         tell(remark)
     again = _resumable(folder, device, precision if resume else None)
     with use_threads(threads), again, show_progress(phases(chosen)) as on_step:
-        done = run(folder, on_step, device=torch_device(device), precision=precision)
+        done = run(folder, on_step, device=torch_device(device), precision=precision, say=tell)
     if is_first_process():
         if as_json:
             print_json({"run": folder, "scores": done.scores})

@@ -31,7 +31,7 @@ from spigot_nlp.training.lock import lock_run
 from spigot_nlp.training.log import Log
 from spigot_nlp.training.optimiser import ModelOptimiser
 from spigot_nlp.training.plan import Phase, phases
-from spigot_nlp.training.requirements import check_judged, nothing_for
+from spigot_nlp.training.requirements import check_judged, nothing_for, rare_labels, remarks
 from spigot_nlp.training.results import save_results
 from spigot_nlp.training.start import build, init_stages
 from spigot_nlp.training.state import State, saved_precision
@@ -100,6 +100,7 @@ def train(
     corpus: Corpus | None = None,
     device: torch.device | str = "cpu",
     precision: Precision | None = None,
+    say: Callable[[str], None] | None = None,
     resumed: bool = False,
 ) -> Run:
     """Train an experiment, and keep it in a folder.
@@ -114,6 +115,7 @@ def train(
         corpus: What to train on, in place of the data that the experiment names.
         device: Where to compute.
         precision: What encoders compute in, single precision by default; all else is in single precision.
+        say: Told, before the first step, in a sentence each, what may not be as the user means it.
         resumed: Whether the folder holds this training, interrupted: see `resume`.
 
     Returns:
@@ -143,6 +145,9 @@ def train(
     folder = Path(folder)
     config.check_trainable()
     _check_folder(folder, resumed)
+    tell = say or (lambda remark: None)
+    for remark in remarks(config):
+        tell(remark)
     with processes(), lock_run(folder):
         if is_main():
             _check_folder(folder, resumed)  # somebody may have been quicker
@@ -169,6 +174,8 @@ def train(
         else:
             check_judged(config, corpus, model)
             init_stages(parser)
+            for remark in rare_labels(parser, corpus):
+                tell(remark)
             if is_main():  # the state first: what has a configuration can be resumed
                 state.save(folder)
                 checkpoint.save_start(folder, parser)
@@ -280,6 +287,7 @@ def resume(
     corpus: Corpus | None = None,
     device: torch.device | str = "cpu",
     precision: Precision | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Run:
     """Continue an interrupted training; the result is the same as without the interruption.
 
@@ -289,6 +297,7 @@ def resume(
         corpus: What it was trained on, if not on the data that its experiment names.
         device: Where to compute; on another device than before, the result is the same but for rounding.
         precision: What encoders compute in; what they computed in before if `None`.
+        say: Told what may not be as the user means it, as by `train`.
 
     Example:
         >>> resume("nowhere")
@@ -298,7 +307,7 @@ def resume(
     folder = Path(folder)
     _check_folder(folder, resumed=True)
     config = checkpoint.read_config(folder)
-    return train(config, folder, on_step, corpus=corpus, device=device, precision=precision, resumed=True)
+    return train(config, folder, on_step, corpus=corpus, device=device, precision=precision, say=say, resumed=True)
 
 
 def _check_folder(folder: Path, resumed: bool) -> None:

@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from spigot_nlp.annotations import ANNOTATIONS, AbstractAnnotation
+from spigot_nlp.annotations import ANNOTATIONS, AbstractAnnotation, Graphs, annotations_in
+from spigot_nlp.annotations.graphs import RARE
 from spigot_nlp.config import Config, Values, make_config
 from spigot_nlp.config.experiment import shared_encoder, trained_encoder
 from spigot_nlp.corpora.corpus import Corpus
 from spigot_nlp.data.sentence import Sentence
+from spigot_nlp.models.parser import Parser
 from spigot_nlp.models.system import System
+from spigot_nlp.scoring import unknown_labels
+from spigot_nlp.stages.graphs import GraphSettings
 from spigot_nlp.stages.stage import AbstractStage
 from spigot_nlp.stages.trees import TreeSettings
 from spigot_nlp.values import Optimiser
@@ -228,6 +232,34 @@ def require_sentences(config: Config, corpus: Corpus) -> None:
             raise ValueError(f"stages.{name}.data is {data!r}, and there is no such data set; there are {known}.")
         if not corpus[data].train:
             raise ValueError(nothing_for(name, ANNOTATIONS[config.stages[name].annotation], data))
+        if getattr(config.stages[name], "graphs", None) == ():
+            known = [one for one, kind in annotations_in(corpus[data].train).items() if isinstance(kind, Graphs)]
+            names = ", ".join(f'"{one}"' for one in known)
+            raise ValueError(
+                f"{config.system or name} finds graphs of several formalisms, and {name}.graphs names none: add "
+                f"--{name}.graphs '[{names}]', or fewer of those that the sentences of data.{data} have."
+            )
+
+
+def rare_labels(parser: Parser, corpus: Corpus) -> list[str]:
+    """What to tell a user of whose training data a stage does not keep all roles apart.
+
+    Args:
+        parser: The system.
+        corpus: What it is to be trained on.
+    """
+    found = []
+    for name in parser.config.supervised:
+        settings = parser.config.stages[name]
+        for one in parser.model.annotations[name].members:
+            rare, arcs = unknown_labels(one, corpus[parser.config.data_of(name)].train)
+            if isinstance(one, Graphs) and isinstance(settings, GraphSettings) and rare:
+                of, share = len(rare) + len(one.roles) - 2, 100 * rare.total() / arcs  # beside TOP and UNK
+                found.append(
+                    f"{name}: {len(rare)} of {of} roles occur less than {settings.pruning.rare_role} times in training "
+                    f"and are found as {RARE} ({share:.1f} % of the arcs); {name}.pruning.rare_role = 0 keeps all."
+                )
+    return found
 
 
 def check_judged(config: Config, corpus: Corpus, system: System) -> None:

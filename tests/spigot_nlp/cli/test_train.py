@@ -177,7 +177,7 @@ def test_failures(tiny, tmp_path, capsys):
         ([], "there is nothing to train; give a TOML file, a name such as synthetic, or --resume."),
         (
             ["no.toml"],
-            "there is no configuration no.toml; give a TOML file, or one of dm, english-joint, english-sentiment, ",
+            "there is no configuration no.toml; give a TOML file, or one of english-joint, english-sentiment, ",
         ),
         ([str(bad)], f"{bad} is not valid TOML"),
         ([str(tiny), "--estimator.eta", "none"], "spigot: --estimator.eta none: it should be a valid number"),

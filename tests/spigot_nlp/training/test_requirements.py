@@ -15,6 +15,7 @@ from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.training import train
 from spigot_nlp.training.requirements import remarks
 from spigot_nlp.training.start import build
+from tests.spigot_nlp.parsing import experiment as parsing
 from tests.spigot_nlp.parsing import semantics, sentences
 from tests.spigot_nlp.training.trainings import steps_of
 
@@ -137,7 +138,7 @@ def test_joined_files_are_judged_by_their_tests(tmp_path: Path) -> None:
         }
     )
     assert train(config, tmp_path / "run").scores
-    assert {"graphs", "psd", "micro"} == set(json.loads((tmp_path / "run" / "scores.json").read_bytes())["id"])
+    assert {"dm", "psd", "micro"} == set(json.loads((tmp_path / "run" / "scores.json").read_bytes())["id"])
 
 
 # What does nothing
@@ -198,3 +199,20 @@ def test_all_that_does_nothing_is_said() -> None:
 def test_what_comes_with_spigot_says_nothing_idle(preset: str) -> None:
     for path in shipped_configs().values():
         assert remarks(load_config(path, {"preset": preset})) == [], path
+
+
+def test_roles_that_are_not_kept_apart_are_said_before_the_first_step(tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"data__source": "synthetic", "data__synthetic": {"train": 20, "dev": 2, "test": 1}}
+    small = parsing("neurboparser", **sizes, training__epochs=1, semantics__pruning__rare_role=9)
+    said: list[str] = []
+    train(small, tmp_path / "run", lambda step: said.append("step"), say=said.append)
+    assert "roles occur less than 9 times in training and are found as UNK" in said[0]
+    assert "semantics.pruning.rare_role = 0" in said[0]
+    assert set(said[1:]) == {"step"}
+
+
+def test_a_system_of_several_graphs_says_which_option_names_them(tmp_path: Path) -> None:
+    sizes = {"train": 4, "dev": 2, "test": 1}
+    chosen = make_config({"system": "freda3", "data": {"source": "synthetic", "synthetic": sizes, "tags": "columns"}})
+    with pytest.raises(ValueError, match=r"add --semantics\.graphs '\[\"graph\", \"dependencies\", \"valency\"\]'"):
+        train(chosen, tmp_path / "run")
