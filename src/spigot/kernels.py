@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spigot._runtime import native
-from spigot._runtime.native import serves, status
-from spigot._runtime.threads import kernel_threads, use_kernel_threads
+from spigot._runtime.native import kernel_threads, serves, status, use_kernel_threads
 
 if TYPE_CHECKING:
     from torch._library.custom_ops import CustomOpDef

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from spigot._algorithms.kernel_calls import Fault, flatten
 from spigot._runtime import native
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import operator
-from spigot._runtime.threads import kernel_threads
 from spigot.interface import AbstractStructure
 from spigot.types import HullResult, PackedSupport
 

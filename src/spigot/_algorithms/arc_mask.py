@@ -11,10 +11,10 @@ from spigot._runtime.checks import headless_error
 
 def tree_arcs(mask: Tensor) -> Tensor:
     """The mask without self-loops and without arcs into the root, `(*batch, n, n)`."""
-    n = mask.shape[-1]
-    possible = ~torch.eye(n, dtype=torch.bool, device=mask.device)
-    possible[:, 0] = False
-    return mask & possible
+    arcs = mask.clone(memory_format=torch.contiguous_format)
+    arcs.diagonal(dim1=-2, dim2=-1).fill_(False)
+    arcs[..., 0] = False
+    return arcs
 
 
 def labelled_arcs(mask: Tensor) -> Tensor:

@@ -29,9 +29,9 @@ from torch import Tensor
 from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._runtime import native
 from spigot._runtime.checks import impossible_error, infinite_error
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
-from spigot._runtime.threads import kernel_threads
 
 ABSENT, OPEN, CHOSEN, BARRED = range(4)
 """What may become of a part. A mask says absent or open. The search for the k best also fixes some: a chosen part is in

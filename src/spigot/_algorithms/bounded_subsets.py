@@ -22,10 +22,10 @@ from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._algorithms.sampling import uniforms
 from spigot._runtime import native
 from spigot._runtime.checks import no_mass_error, too_few_error
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan
 from spigot._runtime.sums import register_sums
-from spigot._runtime.threads import kernel_threads
 from spigot.types import HullResult, PackedSupport
 
 

@@ -34,10 +34,10 @@ from spigot._algorithms.kernel_calls import Fault, flatten
 from spigot._algorithms.spanning_trees import best_spanning_trees, matrix_tree_log_partition, nonprojective_draws
 from spigot._runtime import native
 from spigot._runtime.checks import impossible_error
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_infinite, refuse_nan, summable
 from spigot._runtime.sums import register_checked, register_sums
-from spigot._runtime.threads import kernel_threads
 from spigot.types import HullResult
 
 

@@ -13,9 +13,9 @@ from spigot._algorithms.dependency_trees import k_best_heads, sample_trees, tree
 from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.sampling import gumbel
 from spigot._runtime import native
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
-from spigot._runtime.threads import kernel_threads
 
 LABELS_FROM = 1 << 50
 """Where the random numbers for labels begin in the stream of a seed: far beyond those for trees."""

@@ -14,10 +14,10 @@ from spigot._algorithms.kernel_calls import Fault, flatten, raise_fault
 from spigot._algorithms.semirings import AbstractSemiring, LogSum, best_member, draw_members, k_best_members
 from spigot._runtime import native
 from spigot._runtime.checks import NoStructureError, impossible_error, no_mass_error
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import refuse_hopeless, refuse_infinite, refuse_nan, summable
 from spigot._runtime.sums import register_checked, register_sums
-from spigot._runtime.threads import kernel_threads
 
 Program: TypeAlias = Callable[[Tensor, Tensor, AbstractSemiring], Tensor]
 """From scores `(*copies, batch, *parts)` and which of them exist, `(batch, *parts)`, to the value of each instance."""

@@ -18,9 +18,9 @@ from spigot._algorithms.k_best import combine
 from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.sampling import STRIDE, uniform
 from spigot._runtime import native
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator, through_host
 from spigot._runtime.reduce import masked_logsumexp, refuse_infinite, refuse_nan, summable
-from spigot._runtime.threads import kernel_threads
 
 
 @operator("spigot::graph_argmax")

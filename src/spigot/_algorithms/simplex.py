@@ -16,10 +16,10 @@ from spigot._algorithms.kernel_calls import flatten, raise_fault
 from spigot._algorithms.viterbi import chain_parts
 from spigot._runtime import native
 from spigot._runtime.checks import infinite_error
+from spigot._runtime.native import kernel_threads
 from spigot._runtime.operators import batched, operator
 from spigot._runtime.precision import to_float64
 from spigot._runtime.reduce import refuse_infinite, refuse_nan
-from spigot._runtime.threads import kernel_threads
 
 
 @operator("spigot::project_simplex")

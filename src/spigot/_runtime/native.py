@@ -1,7 +1,10 @@
-"""Whether the compiled kernels are in use; `spigot.kernels` is what others see of it."""
+"""Whether the compiled kernels are in use, and how many threads they may use; `spigot.kernels` shows both."""
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,3 +43,38 @@ def serves(*tensors: "torch.Tensor") -> bool:
 def prefers_host(device: "torch.device") -> bool:
     """Whether tensors on this device had better visit the kernels on the host than stay where they are."""
     return available and device.type != "cpu"
+
+
+_of_kernels = ContextVar[int]("threads of kernels", default=0)
+
+
+def kernel_threads() -> int:
+    """How many threads a kernel may use: as many as torch, unless kernels have them for themselves.
+
+    Example:
+        >>> with use_kernel_threads(2):
+        ...     kernel_threads()
+        2
+    """
+    import torch
+
+    return _of_kernels.get() or torch.get_num_threads()
+
+
+@contextmanager
+def use_kernel_threads(threads: int) -> Iterator[None]:
+    """Let kernels use so many threads in this block, whatever torch uses.
+
+    Args:
+        threads: How many. It holds for the thread of Python that is in the block, and no other.
+
+    Example:
+        >>> with use_kernel_threads(3), use_kernel_threads(2):
+        ...     kernel_threads()
+        2
+    """
+    token = _of_kernels.set(threads)
+    try:
+        yield
+    finally:
+        _of_kernels.reset(token)

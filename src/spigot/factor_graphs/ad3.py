@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spigot._runtime import native
-from spigot._runtime.threads import kernel_threads
+from spigot._runtime.native import kernel_threads
 from spigot.factor_graphs.ad3_numpy import excess_reference, run_ad3_in_numpy
 from spigot.factor_graphs.network import Incidence, Network
 from spigot.factors import Flags, Indices, Reals

@@ -102,7 +102,9 @@ class LabelledTrees(AbstractRankedStructure, AbstractSamplingStructure):
         return arcs.unsqueeze(-1).expand(*arcs.shape, self.labels).contiguous()
 
     def full_mask(self, parts: Parts) -> Mask:
-        return labelled_arcs(self._check(parts, None))
+        self._check(parts, None)
+        one = torch.ones(parts.shape[-3:], dtype=torch.bool, device=parts.device)  # the same for every instance
+        return labelled_arcs(one).expand_as(parts)
 
     @property
     def relaxation(self) -> LabelledHeadSimplex:

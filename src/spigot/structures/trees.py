@@ -67,7 +67,9 @@ class AbstractTrees(AbstractRankedStructure, AbstractSamplingStructure):
         return arc_mask(lengths, size)
 
     def full_mask(self, parts: Parts) -> Mask:
-        return tree_arcs(check_arcs(parts, None))
+        check_arcs(parts, None)
+        one = torch.ones(parts.shape[-2:], dtype=torch.bool, device=parts.device)  # the same for every instance
+        return tree_arcs(one).expand_as(parts)
 
     def latex_constraints(self) -> str:
         return r"\sum_m z_{0m} = 1" if self.single_root else ""
