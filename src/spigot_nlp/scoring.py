@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 MICRO = "micro"
 """What all annotations of a stage that finds several are called together."""
 
-STRUCTURE = "structure"
-"""What stands under it in scores: what latent structures look like."""
-
 DEV = "dev"
 """What the development sentences of an experiment are called."""
 
@@ -217,8 +214,8 @@ def score(gold: Sequence[Sentence], predicted: Sequence[Sentence], wanted: Seque
     Args:
         gold: Sentences with what is right.
         predicted: The same sentences with answers.
-        wanted: What to score. Of latent structures it is said what they look like, and how right they are only if they
-            have no names of their own and all sentences have right ones.
+        wanted: What to score. Latent structures are only if they have no names of their own and all sentences have
+            right ones.
 
     Returns:
         Everything there is to say, as JSON has it, by the key of each target that any sentence has.
@@ -232,12 +229,6 @@ def score(gold: Sequence[Sentence], predicted: Sequence[Sentence], wanted: Seque
     for target in wanted:
         annotation = target.annotation
         known = all(sentence.get(annotation.name) is not None for sentence in gold)
-        if target.is_latent and annotation.name in ("heads", "graph"):
-            from spigot_nlp.evaluation.induced import describe
-
-            key = STRUCTURE if STRUCTURE not in found else f"{target.stage} {STRUCTURE}"
-            field: Any = annotation.name
-            found[key] = asdict(describe(predicted, gold if known else None, field=field))
         right, answers = target.judged(gold, predicted)
         if right and (not target.is_latent or (known and annotation.is_nameless)):
             found[target.key] = asdict(annotation.score(right, answers))

@@ -3,20 +3,16 @@
 import itertools
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-import torch
 
 import spigot
 from spigot_nlp import cli
 from spigot_nlp.data import Sentence, write
-
-SMALL = ["clusters", "clusters", "--quick", "--seeds", "1", "--steps", "1"]
 
 
 def test_version_names_the_kernels(capsys):
@@ -28,26 +24,11 @@ def test_version_names_the_kernels(capsys):
 def test_help_lists_the_commands(capsys):
     assert cli.main([]) == 0
     out = capsys.readouterr().out
-    commands = ("train", "clusters", "parse", "tag", "evaluate", "compare")
-    commands += ("serve", "report", "diagnose", "draw")
+    commands = ("train", "parse", "tag", "evaluate", "compare")
+    commands += ("serve", "report", "draw")
     assert all(command in out for command in commands)
     assert cli.main(["train", "--help"]) == 0
     assert "--resume" in capsys.readouterr().out
-
-
-def test_clusters_print_a_table_and_write_a_page(tmp_path, capsys):
-    out = tmp_path / "page.html"
-    threads = torch.get_num_threads()
-    assert cli.main([*SMALL, "--out", str(out)]) == 0
-    printed = capsys.readouterr()
-    assert "One of 5 clusters" in printed.out
-    assert "Trees" not in printed.out
-    assert re.search(r"StraightThrough +no clip +\d+\.\d ± \d+\.\d", printed.out)
-    assert printed.err == f"The report is in {out.resolve()}\n"
-    html = out.read_text(encoding="utf-8")
-    assert html.startswith("<!doctype html>")
-    assert not re.search(r"https?:(?!//www\.w3\.org/2000/svg\")", html)  # the name of SVG, which nobody fetches
-    assert torch.get_num_threads() == threads
 
 
 def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
@@ -68,12 +49,6 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
     [
         (["nothing"], 2, "nothing"),
         (["pars"], 2, 'Did you mean "parse"?'),
-        (
-            ["clusters", "--sedes", "3"],
-            2,
-            "there is no option --sedes; did you mean --seeds? See spigot clusters",
-        ),
-        (["clusters", "--seeds", "many"], 2, "See spigot clusters --help."),
         (["parse", "RUN", "--thread", "1"], 2, "there is no option --thread; did you mean --threads? See spigot parse"),
         (["parse", "RUN", "--thread=1"], 2, "there is no option --thread; did you mean --threads? See spigot parse"),
         (["compare", "a.sdp", "--frobnicate"], 2, "there is no option --frobnicate. See spigot compare --help."),
@@ -86,10 +61,6 @@ def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
             1,
             "synthetic-sentiment.toml with --system attention: ",
         ),
-        (["clusters", "--seeds", "0"], 1, "seeds is 0; it must be at least 1"),
-        (["clusters", "treees"], 1, "there is no task 'treees'; there are clusters, "),
-        (["clusters", "--threads", "0"], 1, "threads is 0; it must be at least 1"),
-        (["clusters", "--out", "no/such/folder/page.html"], 1, "the folder no/such/folder does not exist"),
     ],
 )
 def test_failures_are_one_message(words, code, message, capsys):
@@ -126,16 +97,14 @@ def test_the_shell_is_taught_to_complete_commands_and_options(tmp_path, monkeypa
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="seeds is 0"):
-        cli.main(["clusters", "--seeds", "0", "--debug"])
+    with pytest.raises(ValueError, match="there is nothing to train"):
+        cli.main(["train", "--debug"])
 
 
 def test_module_runs_and_the_exit_code_reaches_the_shell():
-    done = subprocess.run(
-        [sys.executable, "-m", "spigot_nlp", "clusters", "--seeds", "0"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", "spigot_nlp", "train"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "spigot: seeds is 0; it must be at least 1.\n"
+    assert done.stderr.startswith("spigot: there is nothing to train; give a TOML file")
 
 
 def test_what_the_system_says_has_no_number():

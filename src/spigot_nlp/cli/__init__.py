@@ -37,10 +37,10 @@ app = cyclopts.App(
     version=version,
 )
 _COMMANDS = {
-    "Train": ("convert:convert", "train:train", "clusters:clusters"),
+    "Train": ("convert:convert", "train:train"),
     "Use": ("parse:parse", "tag:tag", "models:models", "pack:pack"),
     "Measure": ("evaluate:evaluate", "compare:compare"),
-    "Look": ("serve:serve", "report:report", "diagnose:diagnose", "draw:draw"),
+    "Look": ("serve:serve", "report:report", "draw:draw"),
 }
 """The modules of the commands, and their names. Only the one that is called is loaded, and all for their overview."""
 for name, commands in _COMMANDS.items():

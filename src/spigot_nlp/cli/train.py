@@ -69,7 +69,6 @@ def train(
     """
     from spigot_nlp import training
     from spigot_nlp.cli.watch import show_progress
-    from spigot_nlp.training.development import CHANGED
     from spigot_nlp.training.plan import phases
     from spigot_nlp.training.requirements import overridden
 
@@ -96,7 +95,7 @@ def train(
         if as_json:
             print_json({"run": folder, "scores": done.scores})
         else:
-            print_summary(done.scores, chosen, [line[CHANGED] / 100 for line in done.history if CHANGED in line])
+            print_summary(done.scores, chosen)
         say(f"The run is in {folder}")
 
 

@@ -1,8 +1,7 @@
-"""Scores of trees, graphs, tags and classes, how sure one can be of them, and what differs between two systems."""
+"""Scores of trees, graphs, tags and classes, and how sure one can be of them."""
 
 from spigot_nlp.evaluation.counts import Counts, Measure, Score
 from spigot_nlp.evaluation.holm import holm
-from spigot_nlp.evaluation.induced import Induced, Profile, changed, describe
 from spigot_nlp.evaluation.labels import ClassScores, LabelScores, score_labels
 from spigot_nlp.evaluation.metrics import (
     PUNCTUATION_TAGS,
@@ -23,7 +22,6 @@ from spigot_nlp.evaluation.raw import RawScores, score_raw
 from spigot_nlp.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
 from spigot_nlp.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
 from spigot_nlp.evaluation.significance import Comparison, Interval, bootstrap, interval
-from spigot_nlp.evaluation.trivial import flat, left_branching, random_trees, right_branching
 
 __all__ = [
     "PUNCTUATION_TAGS",
@@ -32,12 +30,10 @@ __all__ = [
     "Counts",
     "Drawn",
     "GraphScores",
-    "Induced",
     "Interval",
     "LabelScores",
     "LabelledTreeScores",
     "Measure",
-    "Profile",
     "RawScores",
     "Score",
     "SeedComparison",
@@ -46,19 +42,13 @@ __all__ = [
     "TreeScores",
     "accuracy",
     "bootstrap",
-    "changed",
-    "describe",
     "draw_scores",
-    "flat",
     "graph_counts",
     "holm",
     "interval",
     "is_punctuation",
     "label_counts",
-    "left_branching",
-    "random_trees",
     "relation_counts",
-    "right_branching",
     "score_graphs",
     "score_labelled_trees",
     "score_labels",

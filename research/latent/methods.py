@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import spigot
+from research.latent.tasks import AbstractTask, Instances, Parameters
 from spigot import AbstractEstimator
-from spigot_nlp.experiments.latent.tasks import AbstractTask, Instances, Parameters
 
 Lesson: TypeAlias = Callable[[Parameters, Instances], float]
 """One step of learning: leaves a gradient in each parameter, and says how many seconds the layer took."""
@@ -155,8 +155,8 @@ def expected_loss(task: AbstractTask, parameters: Parameters, instances: Instanc
         TypeError: There is no such list.
 
     Example:
-        >>> from spigot_nlp.experiments.latent.settings import Settings
-        >>> from spigot_nlp.experiments.latent.data import make_task
+        >>> from research.latent.settings import Settings
+        >>> from research.latent.data import make_task
         >>> task = make_task("paths", Settings(train=4), seeds=range(2))
         >>> expected_loss(task, task.start, task.train).shape
         torch.Size([2, 4])

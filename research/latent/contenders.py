@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from research.latent.methods import AbstractMethod, Given, Listed, Sampled, Through, learnable
+from research.latent.tasks import AbstractTask
 from spigot import (
     ESTIMATORS,
     AbstractEstimator,
     Pipeline,  # which also fills the registry
 )
-from spigot_nlp.experiments.latent.methods import AbstractMethod, Given, Listed, Sampled, Through, learnable
-from spigot_nlp.experiments.latent.tasks import AbstractTask
 
 _FINE, _COARSE = (0.3, 1.0, 3.0), (0.1, 1.0, 10.0)
 _STEPS = (0.01, 0.1, 1.0)

@@ -31,8 +31,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from research.latent.matching import match
 from spigot import AbstractStructure
-from spigot_nlp.experiments.latent.matching import match
 
 Parameters: TypeAlias = Mapping[str, Tensor]
 """What is learnt, by name; the first axis of each is the seed."""

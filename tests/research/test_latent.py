@@ -16,21 +16,18 @@ import torch
 from torch import Tensor
 
 import spigot
+from research.latent.contenders import BOUND, EXACT, UNBIASED, Contender, contender_of, contenders
+from research.latent.data import CLUSTERS, HALF, KINDS, list_members, make_task
+from research.latent.gradients import compare, exact_gradient, gradient
+from research.latent.matching import match
+from research.latent.methods import Through
+from research.latent.paths import all_paths, best_paths
+from research.latent.results import Outcome, Row, mean_and_spread, run, summarise
+from research.latent.settings import TASKS, Settings
+from research.latent.tables import overview, result_table
+from research.latent.tasks import AbstractTask, Instances, Parameters
+from research.latent.training import choose, train
 from spigot import ESTIMATORS, AbstractSurrogate
-from spigot_nlp.experiments.latent.contenders import BOUND, EXACT, UNBIASED, Contender, contender_of, contenders
-from spigot_nlp.experiments.latent.data import CLUSTERS, HALF, KINDS, TITLES, list_members, make_task
-from spigot_nlp.experiments.latent.documents import PICTURE, RESULTS, TEXT, update
-from spigot_nlp.experiments.latent.gradients import compare, exact_gradient, gradient
-from spigot_nlp.experiments.latent.matching import match
-from spigot_nlp.experiments.latent.methods import Through
-from spigot_nlp.experiments.latent.page import latent_page
-from spigot_nlp.experiments.latent.paths import all_paths, best_paths
-from spigot_nlp.experiments.latent.results import Outcome, Row, as_json, mean_and_spread, rows_of, run, summarise
-from spigot_nlp.experiments.latent.settings import TASKS, Settings
-from spigot_nlp.experiments.latent.tables import overview, result_table
-from spigot_nlp.experiments.latent.tasks import AbstractTask, Instances, Parameters
-from spigot_nlp.experiments.latent.training import choose, train
-from spigot_nlp.report.page import render
 
 TINY = Settings(tasks=("clusters",), seeds=2, steps=10, tuning_seeds=0, draws=20, train=64, test=50)
 ROOT = Path(__file__).parents[3]
@@ -320,7 +317,7 @@ def test_gradients_are_compared_at_the_scores_as_they_are() -> None:
 
 def test_everyone_is_there_before_anyone_has_asked_for_an_estimator() -> None:
     """Estimators register when their modules are loaded, and nothing is loaded before it is asked for."""
-    code = "from spigot_nlp.experiments.latent.contenders import contenders; print(len(contenders()))"
+    code = "from research.latent.contenders import contenders; print(len(contenders()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) == len(contenders())
 
@@ -350,50 +347,20 @@ def test_tables_hold_what_was_measured(outcomes: list[Outcome]) -> None:
     }
 
 
-def test_results_come_back_from_json(outcomes: list[Outcome]) -> None:
-    record = json.loads(json.dumps(as_json(TINY, outcomes)))
-    assert rows_of(record) == summarise(outcomes)
-    assert {point["step"] for point in record["curves"]} == {0, 1, 2}
-
-
-def test_the_picture_is_a_table_for_those_who_have_it_read(outcomes: list[Outcome]) -> None:
-    rows = summarise(outcomes)
-    svg = ElementTree.fromstring(overview(rows))
-    assert svg.get("role") == "table"
-    lines = [["".join(cell.itertext()) for cell in row] for row in svg if row.get("role") == "row"]
-    assert lines[0] == ["", "clusters", "paths"]
-    found = {(row.contender, row.task): "–" if row.found is None else f"{100 * row.found[0]:.0f}" for row in rows}
-    assert {line[0]: line[1:] for line in lines[1:]} == {
-        row.contender: [found[row.contender, task] for task in ("clusters", "paths")] for row in rows
-    }
-    labels = [cell.get("aria-label") for row in svg for cell in row if cell.text == "–"]
-    assert labels == ["does not fit the structure"]
-
-
 def test_who_is_in_few_tasks_is_ranked_by_those() -> None:
     rows = [Row("trees", "a", False, found=(0.9, 0.0)), Row("paths", "a", False, found=(0.2, 0.0))]
     rows += [Row("trees", "b", False, found=(0.8, 0.0)), Row("paths", "b", False, refusal="It does not fit.")]
     rows += [Row("trees", "c", False, found=(0.2, 0.0)), Row("paths", "c", False, found=(0.1, 0.0))]
-    svg = ElementTree.fromstring(overview(rows))
-    names = [row[0].text for row in svg if row.get("role") == "row"][1:]
+    names, tasks, shares = overview(rows)
+    assert (tasks, shares[1]) == (["trees", "paths"], [0.9, 0.2])
     assert names == ["b", "a", "c"]  # ahead of the mean by 17 points, by 16 and behind by 24
 
 
-def test_the_page_tells_what_came_out(outcomes: list[Outcome]) -> None:
-    page = latent_page(replace(TINY, tasks=("clusters", "paths")), outcomes)
-    titles = [section.title for section in page.sections]
-    assert titles == ["Who found what", TITLES["clusters"], TITLES["paths"], "How to read this"]
-    html = render(page)
-    assert html.count("<svg") == 1 + 2 * 2
-    assert "StructuredAttention needs marginals" in html
-    for outcome in outcomes:
-        assert outcome.contender in html
-
-
-def test_the_documents_show_the_results_that_are_kept(tmp_path: Path) -> None:
-    for file in (RESULTS, PICTURE, TEXT):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_bytes((ROOT / "docs" / file).read_bytes())
-    update(tmp_path / RESULTS, tmp_path)
-    for file in (RESULTS, PICTURE, TEXT):
-        assert (tmp_path / file).read_bytes() == (ROOT / "docs" / file).read_bytes(), f"update {file}: see documents.py"
+def test_the_command_writes_results_and_a_picture(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "research.latent", "clusters", "--quick", "--seeds", "1", "--steps", "1"]
+    files = ["--out", str(tmp_path / "found.json"), "--picture", str(tmp_path / "found.svg")]
+    done = subprocess.run([*command, *files], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
+    assert "One of 5 clusters" in done.stdout
+    assert {row["task"] for row in json.loads((tmp_path / "found.json").read_text())["rows"]} == {"clusters"}
+    assert ElementTree.parse(tmp_path / "found.svg").getroot().tag.endswith("svg")

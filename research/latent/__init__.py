@@ -8,5 +8,6 @@ against it.
 
 `settings` has the numbers of the experiment, `tasks` what is to be learnt, and `data` draws it. `methods` are ways to
 teach a scorer, `contenders` are those that take part. `training` is what happens, `gradients` says how good gradients
-are, and `results` has what came out; `tables`, `page` and `documents` are what is shown of it.
+are, `results` has what came out, and `tables` shows it. `induced` is about structures of trained systems instead: it
+holds them against trivial ones.
 """

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import spigot
+from research.latent.paths import all_paths, best_paths
+from research.latent.settings import Settings
+from research.latent.tasks import AbstractTask, Clusters, Instances, Parameters, Valued, scores_along
 from spigot import AbstractMarginalStructure, AbstractRankedStructure, AbstractStructure
-from spigot_nlp.experiments.latent.paths import all_paths, best_paths
-from spigot_nlp.experiments.latent.settings import Settings
-from spigot_nlp.experiments.latent.tasks import AbstractTask, Clusters, Instances, Parameters, Valued, scores_along
 
 FEATURES = 8
 CLUSTERS, HALF, SEPARATION = 5, 15, 6.0  # of the points: how many, features of each half, distance from the origin

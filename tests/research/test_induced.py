@@ -13,8 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.evaluation import (
+from research.latent.induced import (
     Profile,
     changed,
     describe,
@@ -22,9 +21,9 @@ from spigot_nlp.evaluation import (
     left_branching,
     random_trees,
     right_branching,
-    score_graphs,
-    score_trees,
 )
+from spigot_nlp.data.sentence import Arc, Graph, Sentence
+from spigot_nlp.evaluation import score_graphs, score_trees
 from tests.spigot import brute
 
 WORDS = ("all", "the", "ships", "went", "home", "again")

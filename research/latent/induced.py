@@ -1,4 +1,4 @@
-r"""Whether structures that no one supervised are more than trivial.
+r"""`python -m research.latent.induced RUN`: whether structures that no one supervised are more than trivial.
 
 A tree is the set of its arcs `(head, word)` with `(0, word)` for the word on the root; a graph is the set of its arcs
 `(predicate, argument, role)` with `(0, word)` for a top. Nearly everything here is said about such sets, so that trees
@@ -11,11 +11,19 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from spigot_nlp.models.uncertainty import head_entropy
+
+from research.command import main
+from spigot_nlp.cli.answers import Enhanced, read_answers
+from spigot_nlp.cli.console import AsJson, FormatName, percent, print_json, print_table, progress
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.evaluation.trivial import flat, left_branching, random_trees, right_branching
+from spigot_nlp.models import checkpoint
+from spigot_nlp.models.parser import Parser
+from spigot_nlp.threads import use_threads
 
 Field = Literal["heads", "graph"]
 _Arc = tuple[int, int, str]  # head, word, role; the head of a root or top is 0, the role of a tree's arc is empty
@@ -343,3 +351,214 @@ def _by(structure: _Arcs, key: Callable[[_Arc], Hashable]) -> dict[Hashable, set
 def _share(part: float, whole: float) -> float:
     """A ratio, 0 if there is nothing to divide by."""
     return part / whole if whole else 0.0
+
+
+def left_branching(n: int) -> tuple[int, ...]:
+    """The chain that grows to the left: each word's head is the next one, and the last word is on the root.
+
+    Example:
+        >>> left_branching(4)
+        (2, 3, 4, 0)
+    """
+    return (*range(2, _words(n) + 1), 0) if n else ()
+
+
+def right_branching(n: int) -> tuple[int, ...]:
+    """The chain that grows to the right: each word's head is the one before, and the first word is on the root.
+
+    Example:
+        >>> right_branching(4)
+        (0, 1, 2, 3)
+    """
+    return tuple(range(_words(n)))
+
+
+def flat(n: int, centre: int = 1) -> tuple[int, ...]:
+    """All words on one, and that one on the root.
+
+    Args:
+        n: The number of words.
+        centre: The word that heads all others.
+
+    Example:
+        >>> flat(4)
+        (0, 1, 1, 1)
+        >>> flat(4, centre=3)
+        (3, 3, 0, 3)
+    """
+    if _words(n) and not 1 <= centre <= n:
+        raise ValueError(f"centre is {centre}; it must be one of the words 1 to {n}.")
+    return tuple(centre * (word != centre) for word in range(1, n + 1))
+
+
+def random_trees(lengths: Iterable[int], seed: int = 0) -> list[tuple[int, ...]]:
+    r"""Heads of random projective trees with a single root, all $\frac1n \binom{3n-2}{n-1}$ of them equally likely.
+
+    Every word of such a tree has some dependents to its left and some to its right: $2n$ numbers with the sum $n - 1$,
+    which, drawn uniformly and listed from heads to dependents, are a tree for exactly one of the $n$ ways to begin the
+    list (the cycle lemma). Takes linear time; the same arguments give the same trees everywhere.
+
+    Args:
+        lengths: The number of words of each tree.
+        seed: Which.
+
+    Example:
+        >>> random_trees([1, 2, 5], seed=3)
+        [(0,), (0, 1), (3, 3, 4, 0, 4)]
+
+    References:
+        Dvoretzky and Motzkin (1947), A problem of arrangements: the cycle lemma.
+    """
+    # The one method whose sequence Python promises never to change.
+    dice = random.Random(seed).random
+    return [_random_tree(_words(n), dice) for n in lengths]
+
+
+def _random_tree(n: int, dice: Callable[[], float]) -> tuple[int, ...]:
+    if n == 0:
+        return ()
+    counts = [0]  # n - 1 stars among 2n - 1 bars; a bar begins the next number
+    stars = n - 1
+    for places in range(3 * n - 2, 0, -1):
+        if dice() * places < stars:
+            stars -= 1
+            counts[-1] += 1
+        else:
+            counts.append(0)
+    sides = list(zip(counts[::2], counts[1::2], strict=True))
+    # Dependents still to come after each word, when the list is read from head to dependents. It may first run out of
+    # them at the end only: so the list has to begin just behind the place where the sum is smallest.
+    lowest = sums = 0
+    start = 0
+    for place, (before, after) in enumerate(sides, 1):
+        sums += before + after - 1
+        if sums < lowest:
+            lowest, start = sums, place
+    sides = sides[start:] + sides[:start]
+    children: list[list[int]] = [[] for _ in sides]
+    waiting: list[int] = []
+    for node, (before, after) in enumerate(sides):
+        if waiting:
+            children[waiting.pop()].append(node)
+        waiting.extend([node] * (before + after))
+    # From left to right, with a word after all that is on its left. Chains would be too deep for recursion.
+    order: list[int] = []
+    agenda = [(0, False)]
+    while agenda:
+        node, is_next = agenda.pop()
+        if is_next:
+            order.append(node)
+        else:
+            before = sides[node][0]
+            left, right = children[node][:before], children[node][before:]
+            agenda += reversed(
+                [*((child, False) for child in left), (node, True), *((child, False) for child in right)]
+            )
+    position = {node: place for place, node in enumerate(order, 1)}
+    heads = [0] * n
+    for node, below in enumerate(children):
+        for child in below:
+            heads[position[child] - 1] = position[node]
+    return tuple(heads)
+
+
+def _words(n: int) -> int:
+    if n < 0:
+        raise ValueError(f"a tree over {n} words is asked for; the number of words must be 0 or more.")
+    return n
+
+
+NAMES = {
+    "answer": "this run",
+    "left": "left-branching",
+    "right": "right-branching",
+    "flat": "flat",
+    "random": "random",
+    "gold": "gold",
+    "parser": "the other parser",
+}
+"""What each list of structures is called in tables."""
+
+
+def induced(
+    run: Path,
+    file: Path | None = None,
+    /,
+    *,
+    parser: Path | None = None,
+    part: str = "dev",
+    graph: Enhanced = False,
+    seed: int = 0,
+    threads: int | None = None,
+    format: FormatName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Describe the trees or graphs of a trained system beside trivial ones: are they more than that?
+
+    Structures that length and place alone predict, or that agree with the right ones no better than chains, stars or
+    random structures do, have found nothing.
+
+    Parameters
+    ----------
+    run
+        The folder of a run, or the name of a model.
+    file
+        The sentences to look at; by default those that the run keeps, see --part.
+    parser
+        A second run, to compare with: one whose parser was trained on right structures, say.
+    part
+        Which of the sentences that the run keeps.
+    graph
+        The enhanced column of CoNLL-U holds the right graphs.
+    seed
+        Of the random structures.
+    threads
+        How many threads torch may use; by default one for each core, up to four.
+    as_json
+        Print the numbers as JSON instead of tables.
+    """
+    system, other = checkpoint.load(run), None if parser is None else checkpoint.load(parser)
+    field: Field | None = "heads" if "heads" in system.gives else "graph" if "graph" in system.gives else None
+    if field is None:
+        raise ValueError(f"{run} has no structures inside, its system is {system.config.system}.")
+    if other is not None and field not in other.gives:
+        raise ValueError(f"{parser} finds no {field}, as {run} does; give a --parser that does the same.")
+    sentences = read_answers(file or run / f"gold.{part}.jsonl", format, enhanced=graph, skip_bad=None)
+    with use_threads(threads):
+        references = {} if other is None else {"parser": _parsed(other, sentences)}
+        answer = _parsed(system, sentences)
+        entropy = head_entropy(system, sentences) if "heads" in system.finds else None
+    known = all(sentence.get(field) is not None for sentence in sentences)
+    found = describe(answer, sentences if known else None, references, seed=seed, field=field)
+    if as_json:
+        print_json({"run": run, "structures": found, "entropy": entropy})
+        return
+    profiles = {"answer": found.answer, **found.others}
+    agreement = [
+        [NAMES[row], *(percent(one.agreement[name]) if name in one.agreement else "" for name in profiles)]
+        for row, one in profiles.items()
+    ]
+    title = f"{found.sentences} sentences, {found.words} words; agreement with each other, per cent"
+    print_table(title, ["", *(NAMES[name] for name in profiles)], agreement)
+    shares = ("predictable", "distinct", "left", "right", "flat")
+    numbers = ("depth", "arc_length", "entropy", "arcs_per_word")
+    looks = [
+        [
+            NAMES[row],
+            *(percent(getattr(one, name)) for name in shares),
+            *(f"{getattr(one, name):.2f}" for name in numbers),
+        ]
+        for row, one in profiles.items()
+    ]
+    columns = [*(f"{name} %" for name in shares), *(name.replace("_", " ") for name in numbers)]
+    print_table("What they look like", ["", *columns], looks)
+    if entropy is not None:
+        print(f"Entropy of the head of a word under the parser's own scores, in bits: {entropy:.2f}")
+
+
+def _parsed(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
+    return list(progress(parser.parse(sentences), "parsing", total=len(sentences)))
+
+
+if __name__ == "__main__":
+    main(induced)

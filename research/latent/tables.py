@@ -1,11 +1,10 @@
-"""The results as tables: for a terminal, for the page, for the documents."""
+"""The results as tables, and as a picture."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from spigot_nlp.experiments.latent.data import TITLES
-from spigot_nlp.experiments.latent.results import Row
-from spigot_nlp.report.heat import HeatRow, heat_table
+from research.latent.data import TITLES
+from research.latent.results import Row
 from spigot_nlp.tables import Cell, Table, TableRow
 
 _NONE = Cell("–")
@@ -21,13 +20,12 @@ def ranked(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (not row.aside, row.found is None, -row.found[0] if row.found else 0.0))
 
 
-def result_table(task: str, rows: Iterable[Row], series: Mapping[str, int] = MappingProxyType({})) -> Table:
+def result_table(task: str, rows: Iterable[Row]) -> Table:
     """Everything that was measured on a task; the best numbers of the contenders are marked.
 
     Args:
         task: Its name.
         rows: Rows, also of other tasks.
-        series: The colours of contenders in charts beside the table.
 
     Example:
         >>> row = Row("trees", "Spigot", False, "η = 1", quality=(0.9, 0.01), found=(0.8, 0.02), milliseconds=0.5)
@@ -64,7 +62,7 @@ def result_table(task: str, rows: Iterable[Row], series: Mapping[str, int] = Map
         cells += [number(row.milliseconds, 2), number(row.ratio, 1), cosine(row, "cosine")]
         cells += [cosine(row, "cosine_near")] if near else []
         cells += [number(row.noise[0] if row.noise else None, 2)]
-        lines.append(TableRow(row.contender, cells, series.get(row.contender), row.aside))
+        lines.append(TableRow(row.contender, cells, aside=row.aside))
     quality = "accuracy, %" if task == "clusters" else "explained, %"
     found = "true clusters, %" if task == "clusters" else "parts found, %"
     columns = ["", "option", quality, found, "ms a step", "× STE", "cosine", *(["halfway"] if near else []), "noise"]
@@ -76,51 +74,37 @@ def _refusals(rows: Iterable[Row]) -> str:
     return " ".join(["Not taking part.", *reasons]) if reasons else ""
 
 
-def overview(rows: Sequence[Row]) -> str:
-    """The share of parts found by each contender on each task, as a picture.
+def overview(rows: Sequence[Row]) -> tuple[list[str], list[str], list[list[float]]]:
+    """Contenders, tasks, and the share of the parts that each found, `nan` where it does not fit.
 
-    Example:
-        >>> ">50<" in overview([Row("trees", "Spigot", False, found=(0.5, 0.1))])
-        True
+    Bounds and floors first, then those that are furthest ahead of the others on the tasks that they are in.
     """
     tasks, names = tasks_of(rows), list(dict.fromkeys(row.contender for row in rows))
-    found = {(row.contender, row.task): row.found[0] if row.found else None for row in rows}
+    found = {(row.contender, row.task): row.found[0] for row in rows if row.found}
     aside = {row.contender for row in rows if row.aside}
-
-    usual = {}  # of contenders on each task: who is in few tasks is held against those tasks only
-    for task in tasks:
-        shares = [row.found[0] for row in rows if row.task == task and row.found and not row.aside]
-        usual[task] = sum(shares) / len(shares) if shares else 0.0
+    shares = {task: [found[name, task] for name in names if (name, task) in found] for task in tasks}
 
     def key(name: str) -> tuple[bool, float]:
-        ahead = [share - usual[task] for task in tasks if (share := found.get((name, task))) is not None]
+        ahead = [found[name, task] - sum(shares[task]) / len(shares[task]) for task in tasks if (name, task) in found]
         return name not in aside, -sum(ahead) / len(ahead) if ahead else 1.0
 
-    lines = [
-        HeatRow(name, [found.get((name, task)) for task in tasks], name in aside) for name in sorted(names, key=key)
-    ]
-    title = "Parts of the hidden structures found, per cent"
-    return heat_table(tasks, lines, title=title, nothing="does not fit the structure")
+    order = sorted(names, key=key)
+    return order, tasks, [[found.get((name, task), float("nan")) for task in tasks] for name in order]
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The table of every task in Markdown, for the documents.
+def draw(rows: Sequence[Row], path: Path) -> None:
+    """Write the overview as a picture."""
+    from matplotlib.figure import Figure
 
-    Example:
-        >>> print(markdown([Row("trees", "Spigot", False, "η = 1", found=(0.5, 0.1))]).splitlines()[0])
-        | Trees over five words | option | explained, % | parts found, % | ms a step | × STE | cosine | noise |
-    """
-    tables = []
-    for task in tasks_of(rows):
-        table = result_table(task, [row for row in rows if row.refusal is None])
-        lines = [[TITLES[task], *table.columns[1:]], ["---"] * len(table.columns)]
-        for row in table.rows:
-            cells = [
-                f"**{cell.text}** {cell.detail}" if cell.best else f"{cell.text} {cell.detail}" for cell in row.cells
-            ]
-            lines.append([f"*{row.name}*" if row.aside else f"`{row.name}`", *(cell.strip() for cell in cells)])
-        tables.append("\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines))
-        absent = [f"`{row.contender}`" for row in rows if row.task == task and row.refusal is not None]
-        if absent:
-            tables.append(f"Do not fit: {', '.join(absent)}.")
-    return "\n\n".join(tables)
+    names, tasks, shares = overview(rows)
+    figure = Figure(figsize=(1.3 * len(tasks) + 3, 0.28 * len(names) + 1), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1.4, aspect="auto")
+    axes.set_xticks(range(len(tasks)), tasks)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_title("Parts of the hidden structures found, per cent")
+    for k, row in enumerate(shares):
+        for column, share in enumerate(row):
+            text = "–" if share != share else f"{100 * share:.0f}"
+            axes.text(column, k, text, ha="center", va="center")
+    figure.savefig(path)

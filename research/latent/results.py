@@ -1,17 +1,17 @@
 """What came out: one outcome for each contender on each task, and the experiment that makes them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import spigot
-from spigot_nlp.experiments.latent.contenders import Contender, contenders
-from spigot_nlp.experiments.latent.data import make_task
-from spigot_nlp.experiments.latent.gradients import Comparison, compare
-from spigot_nlp.experiments.latent.settings import Settings
-from spigot_nlp.experiments.latent.tasks import AbstractTask
-from spigot_nlp.experiments.latent.training import Measurement, choose, train
+from research.latent.contenders import Contender, contenders
+from research.latent.data import make_task
+from research.latent.gradients import Comparison, compare
+from research.latent.settings import Settings
+from research.latent.tasks import AbstractTask
+from research.latent.training import Measurement, choose, train
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def run(settings: Settings, entrants: Iterable[Contender] | None = None) -> Iter
         entrants: Who takes part; everyone if omitted.
 
     Example:
-        >>> from spigot_nlp.experiments.latent.contenders import contender_of
+        >>> from research.latent.contenders import contender_of
         >>> tiny = Settings(tasks=("paths",), seeds=2, steps=2, tuning_seeds=0, train=40, test=20)
         >>> [(o.contender, o.refusal is None) for o in run(tiny, map(contender_of, ("spigot", "attention")))]
         [('Spigot', True), ('StructuredAttention', False)]
@@ -157,30 +157,15 @@ def summarise(outcomes: Iterable[Outcome]) -> list[Row]:
     return rows
 
 
-def as_json(settings: Settings, outcomes: Sequence[Outcome]) -> dict[str, object]:
+def plain_results(settings: Settings, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Settings, final rows and learning curves as plain values, ready for `json.dumps`.
 
     Example:
-        >>> sorted(as_json(Settings(), []))
+        >>> sorted(plain_results(Settings(), []))
         ['curves', 'rows', 'settings']
     """
     curves = [{"task": o.task, "contender": o.contender, **asdict(measured)} for o in outcomes for measured in o.curve]
     return {"settings": asdict(settings), "rows": [asdict(row) for row in summarise(outcomes)], "curves": curves}
-
-
-def rows_of(record: Mapping[str, Any]) -> list[Row]:
-    """The rows of what `as_json` made, also after a journey through a file.
-
-    Example:
-        >>> row = Row("trees", "Spigot", False, found=(0.5, 0.1))
-        >>> rows_of({"rows": [{**asdict(row), "found": [0.5, 0.1]}]}) == [row]
-        True
-    """
-    rows = []
-    for known in record["rows"]:
-        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in known.items()}
-        rows.append(Row(**values))
-    return rows
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:

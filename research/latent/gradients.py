@@ -11,8 +11,8 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from spigot_nlp.experiments.latent.methods import AbstractMethod, Lesson, Listed, Sampled, Through, learnable
-from spigot_nlp.experiments.latent.tasks import AbstractTask, Instances, Parameters
+from research.latent.methods import AbstractMethod, Lesson, Listed, Sampled, Through, learnable
+from research.latent.tasks import AbstractTask, Instances, Parameters
 
 SCORER = ("direction", "scorer")
 """The parameters of scorers, by name; the others are the second stage's, which has a gradient of its own."""
@@ -58,9 +58,9 @@ def compare(
         draws: How often to draw a gradient that has noise in it.
 
     Example:
-        >>> from spigot_nlp.experiments.latent.contenders import EXACT
-        >>> from spigot_nlp.experiments.latent.settings import Settings
-        >>> from spigot_nlp.experiments.latent.data import make_task
+        >>> from research.latent.contenders import EXACT
+        >>> from research.latent.settings import Settings
+        >>> from research.latent.data import make_task
         >>> task = make_task("paths", Settings(train=8), seeds=range(2))
         >>> [round(cosine, 4) for cosine in compare(task, EXACT.usual, task.start, task.train, draws=2).cosine]
         [1.0, 1.0]

@@ -11,11 +11,11 @@ from statistics import median
 
 import torch
 
-from spigot_nlp.experiments.latent.contenders import Contender
-from spigot_nlp.experiments.latent.data import random_stream
-from spigot_nlp.experiments.latent.methods import AbstractMethod, learnable
-from spigot_nlp.experiments.latent.settings import Settings
-from spigot_nlp.experiments.latent.tasks import AbstractTask, Parameters
+from research.latent.contenders import Contender
+from research.latent.data import random_stream
+from research.latent.methods import AbstractMethod, learnable
+from research.latent.settings import Settings
+from research.latent.tasks import AbstractTask, Parameters
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ def train(task: AbstractTask, method: AbstractMethod, settings: Settings) -> Tra
     """Teach all seeds of a task at once.
 
     Example:
-        >>> from spigot_nlp.experiments.latent.contenders import contender_of
-        >>> from spigot_nlp.experiments.latent.data import make_task
+        >>> from research.latent.contenders import contender_of
+        >>> from research.latent.data import make_task
         >>> tiny = Settings(steps=20, train=50, test=50)
         >>> done = train(make_task("paths", tiny, range(2)), contender_of("ste").usual, tiny)
         >>> [measurement.step for measurement in done.curve][-3:], len(done.curve[-1].found)

@@ -1,1 +1,0 @@
-"""Experiments that run on data made up on the spot: nothing to download, seconds to minutes."""
