@@ -8,8 +8,8 @@ the paper) and predicts the label from what it finds. It is told the labels and 
 To label well it must parse well. We know the true trees, so we can watch it learn to.
 
 On this task SPIGOT finds more of the tree than the straight-through estimator. That is a fact about this task: on the
-latent clusters of `spigot clusters` it is the other way round, and so it was on a task tried before this one, in which
-words had to reproduce a dense vector of their head. Try both on yours, with several seeds.
+hidden clusters of `python -m research.latent` it is the other way round, and so it was on a task tried before this one,
+in which words had to reproduce a dense vector of their head. Try both on yours, with several seeds.
 """
 
 import torch

@@ -21,7 +21,7 @@ from research.command import main
 from spigot_nlp.cli.answers import Enhanced, read_answers
 from spigot_nlp.cli.console import AsJson, FormatName, percent, print_json, print_table, progress
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.models import checkpoint
+from spigot_nlp.models.inspection import head_entropy
 from spigot_nlp.models.parser import Parser
 from spigot_nlp.threads import use_threads
 
@@ -517,7 +517,7 @@ def induced(
     as_json
         Print the numbers as JSON instead of tables.
     """
-    system, other = checkpoint.load(run), None if parser is None else checkpoint.load(parser)
+    system, other = Parser.load(run), None if parser is None else Parser.load(parser)
     field: Field | None = "heads" if "heads" in system.gives else "graph" if "graph" in system.gives else None
     if field is None:
         raise ValueError(f"{run} has no structures inside, its system is {system.config.system}.")
@@ -557,7 +557,7 @@ def induced(
 
 
 def _parsed(parser: Parser, sentences: Sequence[Sentence]) -> list[Sentence]:
-    return list(progress(parser.parse(sentences), "parsing", total=len(sentences)))
+    return list(progress(parser.pipe(sentences), "parsing", total=len(sentences)))
 
 
 if __name__ == "__main__":
