@@ -15,8 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from spigot_nlp.models.uncertainty import head_entropy
-
 from research.command import main
 from spigot_nlp.cli.answers import Enhanced, read_answers
 from spigot_nlp.cli.console import AsJson, FormatName, percent, print_json, print_table, progress

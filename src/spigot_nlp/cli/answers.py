@@ -149,40 +149,6 @@ def stream_answers(
         yield sentence
 
 
-def dev_sentences(parser: "Parser", data: str, run: Path) -> list[Sentence]:
-    """The development sentences of a data set that a system was trained on, with the tags of its tagger.
-
-    Args:
-        parser: The system.
-        data: The name of the data set in its configuration.
-        run: What the system is called.
-
-    Raises:
-        ValueError: If there are none.
-
-    Example:
-        >>> from spigot_nlp.config import make_config
-        >>> from spigot_nlp.models.build import fresh
-        >>> rain = Sentence(("Rain", "fell"), heads=(2, 0), tags=("NN", "VBD"), lemmas=("rain", "fall"))
-        >>> parser = fresh(make_config({"stages": {"syntax": {"annotation": "trees"}}}), {"trees": [rain]})
-        >>> dev_sentences(parser, "trees", Path("runs/rain"))
-        Traceback (most recent call last):
-        ValueError: runs/rain has no development set (data.trees.dev); name a FILE to look at.
-    """
-    from spigot_nlp.corpora.corpus import load_tests
-
-    # Without the files that are not needed here.
-    unread = {
-        name: files.model_copy(update={"train": (), "tests": {}, **({} if name == data else {"dev": ""})})
-        for name, files in parser.config.data.sets.items()
-    }
-    only = parser.config.data.model_copy(update={**unread, "vectors": ""})
-    sentences = load_tests(only, parser.tagger)[data].dev
-    if not sentences:
-        raise ValueError(f"{run} has no development set (data.{data}.dev); name a FILE to look at.")
-    return sentences
-
-
 def _is_universal(sentence: Sentence) -> bool:
     return isinstance(sentence.source, ConllSource) and sentence.source.universal
 
