@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm, t
 
 from spigot_nlp.evaluation import Counts, Drawn, draw_scores, seed_bootstrap
-from spigot_nlp.evaluation.significance import middle
+from spigot_nlp.evaluation.bootstrap import middle
 
 LEVEL, SAMPLES, SENTENCES = 0.95, 1000, 300
 WORLDS = {  # spread of seeds, of what suits a system in a sentence; in logits of an answer being right

@@ -1,7 +1,19 @@
 """Scores of trees, graphs, tags and classes, and how sure one can be of them."""
 
+from spigot_nlp.evaluation.bootstrap import (
+    Comparison,
+    Drawn,
+    Interval,
+    SeedComparison,
+    SeedInterval,
+    bootstrap,
+    draw_scores,
+    holm,
+    interval,
+    seed_bootstrap,
+    seed_interval,
+)
 from spigot_nlp.evaluation.counts import Counts, Measure, Score
-from spigot_nlp.evaluation.holm import holm
 from spigot_nlp.evaluation.labels import ClassScores, LabelScores, score_labels
 from spigot_nlp.evaluation.metrics import (
     PUNCTUATION_TAGS,
@@ -20,8 +32,6 @@ from spigot_nlp.evaluation.metrics import (
 )
 from spigot_nlp.evaluation.raw import RawScores, score_raw
 from spigot_nlp.evaluation.relations import LabelledTreeScores, relation_counts, score_labelled_trees
-from spigot_nlp.evaluation.seeds import Drawn, SeedComparison, SeedInterval, draw_scores, seed_bootstrap, seed_interval
-from spigot_nlp.evaluation.significance import Comparison, Interval, bootstrap, interval
 
 __all__ = [
     "PUNCTUATION_TAGS",

@@ -167,6 +167,21 @@ def test_failures(tmp_path, capsys):
     assert "after the gold file give one file of predictions" in capsys.readouterr().err
 
 
+def test_several_seeds_are_compared_by_their_means(tmp_path, capsys):
+    (gold,) = files(tmp_path, ".conllx", GOLD_TREES)
+    for number, side in enumerate((GOLD_TREES, BAD_TREES)):
+        write(side, tmp_path / f"first-{number}.conllx")
+        write(BAD_TREES, tmp_path / f"second-{number}.conllx")
+    words = [str(tmp_path / "first-*.conllx"), str(tmp_path / "second-*.conllx"), gold, "--samples", "20"]
+    assert cli.main(["compare", *words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)["results"]["UAS"]
+    assert (result["first"], result["second"], result["seeds"], result["paired"]) == (0.875, 0.75, [2, 2], True)
+    assert cli.main(["compare", *words]) == 0
+    assert "means of 2 and 2 runs, over seeds and sentences" in capsys.readouterr().out
+    assert cli.main(["compare", str(tmp_path / "none-*"), gold, gold]) == 1
+    assert "put the pattern in quotes" in capsys.readouterr().err
+
+
 def test_files_in_the_wrong_order_are_noticed(tmp_path, capsys):
     bare = [sentence(arcs=[]).put("heads", None)] * 2
     for gold, predicted, said in (

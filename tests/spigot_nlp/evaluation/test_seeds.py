@@ -1,5 +1,7 @@
 """The bootstrap over seeds and sentences: against closed forms, in degenerate cases, by its properties."""
 
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,9 +16,9 @@ from spigot_nlp.evaluation import (
     interval,
     seed_bootstrap,
     seed_interval,
-    significance,
 )
 
+MODULE = importlib.import_module("spigot_nlp.evaluation.bootstrap")  # whose name a function has, too
 M = 300
 
 
@@ -143,7 +145,7 @@ def test_draws_equal_a_loop_and_chunks_change_nothing(monkeypatch: pytest.Monkey
     for row in drawn.draws:
         picked = generator.integers(3, size=3)
         assert row.tolist() == pytest.approx([each.correct[picked].sum() / each.gold[picked].sum() for each in counts])
-    monkeypatch.setattr(significance, "_CHUNK", 7)
+    monkeypatch.setattr(MODULE, "_CHUNK", 7)
     (again,) = draw_scores([dict(enumerate(counts))], samples=20, seed=5, measure="recall")
     assert np.array_equal(again.draws, drawn.draws)
 
