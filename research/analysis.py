@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from research.command import main
 from research.study.tables import write_csv
-from spigot_nlp.annotations import further_judges
+from spigot_nlp.annotations import Trees, annotations_in
 from spigot_nlp.cli.answers import Enhanced, answers, read_answers, read_gold
 from spigot_nlp.cli.console import AsJson, print_json, printable, show_table
 from spigot_nlp.data.sentence import Sentence
@@ -91,7 +91,7 @@ def analyse(
             raise ValueError(f"the {name} system has other sentences than the gold data; give the same ones.")
     kinds = {field for field in ("heads", "relations", "graph", "label") if _has(a, field) and _has(b, field)}
     kept = [[punctuation or not skip for skip in is_punctuation(sentence)] for sentence in gold]
-    judges = _judges(kinds, punctuation) | further_judges(gold, a, b)
+    judges = _judges(kinds, punctuation) | _further_judges(gold, a, b)
     if not kinds and not judges:
         raise ValueError(
             "the systems have neither trees nor graphs nor classes in common: there is nothing to compare."
@@ -149,6 +149,23 @@ def _arcs(sentence: Sentence) -> set[tuple[int, int, str]]:
     """Arcs, and tops as arcs from the root."""
     graph = sentence.graph
     return set() if graph is None else {(0, top, "") for top in graph.tops}.union(map(tuple, graph.arcs))  # type: ignore[arg-type]
+
+
+def _further_judges(gold: Sequence[Sentence], *answers: Sequence[Sentence]) -> dict[str, Callable[..., Counts]]:
+    """What counts right answers of annotations beside the usual ones, by the name of the measure."""
+    sides = (gold, *answers)
+    labelled = Trees(relations=())
+    found: dict[str, Callable[..., Counts]] = {}
+    if all(s.get(name) is not None for side in sides for s in side for name in (labelled.name, *labelled.beside)):
+        found[labelled.measures[0].name] = labelled.measures[0].counts
+    others: dict[str, Callable[..., Counts]] = {
+        measure.name if kind.is_usual else f"{name} {measure.name}": measure.counts
+        for name, kind in annotations_in(gold).items()
+        if name not in ("heads", "graph", "label")
+        and all(sentence.get(name) is not None for side in sides for sentence in side)
+        for measure in kind.measures
+    }
+    return found | others
 
 
 def _judges(kinds: set[str], punctuation: bool) -> dict[str, _Judge]:

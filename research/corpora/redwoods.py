@@ -12,7 +12,7 @@ from delphin import tsdb
 from delphin.derivation import UDFNode
 
 from spigot_nlp.data import FormatError
-from spigot_nlp.data.formats.table import find_cycle
+from spigot_nlp.data.formats.conll import find_cycle
 
 _TOKEN = re.compile(
     r'\(\d+, \d+, \d+, <(?P<start>\d+):(?P<end>\d+)>, 1, "(?P<form>(?:[^"\\]|\\.)*)", 0, "null"'

@@ -30,7 +30,7 @@ from spigot_nlp.data.formats.conll import ConllSource, parse_conllu
 from spigot_nlp.data.formats.files import FormatError, Malformed, decode, split_blocks, written
 from spigot_nlp.data.formats.json_lines import with_class
 from spigot_nlp.data.sentence import COLUMNS, Graph, Sentence
-from spigot_nlp.data.text.decoding import Decoder, Errors
+from spigot_nlp.data.text.reading import Decoder, Errors
 from spigot_nlp.data.text.spacing import Spacing, with_text
 from spigot_nlp.data.vocab import OutOfVocabulary
 from spigot_nlp.encoders import READING, Precision

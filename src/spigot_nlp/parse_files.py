@@ -16,8 +16,7 @@ from spigot_nlp.data.formats.files import PLAIN, Layout, check_target, require, 
 from spigot_nlp.data.formats.json_lines import with_class
 from spigot_nlp.data.formats.sdp import SdpSource
 from spigot_nlp.data.sentence import COLUMNS, Sentence
-from spigot_nlp.data.text.decoding import Errors
-from spigot_nlp.data.text.reading import Reader
+from spigot_nlp.data.text.reading import Errors, Reader
 from spigot_nlp.data.text.spacing import spaced, with_ids, with_text
 from spigot_nlp.data.vocab import OutOfVocabulary
 from spigot_nlp.garbage import gc_frozen

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from spigot import Registry
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.tables import Table, plain_table
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation.counts import Counts
+    from spigot_nlp.tables import Table
 
 ANNOTATIONS: "Registry[AbstractAnnotation]" = Registry("kind of annotation")
 """The kinds of annotation by name."""
@@ -209,7 +209,7 @@ class AbstractAnnotation(abc.ABC):
         """The same numbers counted otherwise: without punctuation, without tops."""
         return ()
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> "list[Table]":
         """Scores of one set of sentences as tables.
 
         Args:
@@ -217,16 +217,20 @@ class AbstractAnnotation(abc.ABC):
             bounds: Confidence intervals of some of the numbers.
             every: Whether to give the numbers of every role or class too.
         """
+        from spigot_nlp.tables import plain_table
+
         rows = [bounded(bounds, m.key, [m.name, percent(m.value(scores))]) for m in self.measures]
         columns = ["", "per cent", *([INTERVAL] if bounds else [])]
         return [plain_table(f"{self.nouns.capitalize()}: {scores['sentences']} sentences, per cent", columns, rows)]
 
-    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> Table:
+    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> "Table":
         """Scores of several sets of sentences as one table, a row for each.
 
         Args:
             parts: What `score` gave of each, as JSON has it.
         """
+        from spigot_nlp.tables import plain_table
+
         rows = [
             [name, str(scores["sentences"]), *(percent(measure.value(scores)) for measure in self.measures)]
             for name, scores in parts.items()

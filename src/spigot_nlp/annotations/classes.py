@@ -21,10 +21,10 @@ from spigot_nlp.annotations.annotation import (
     percent,
 )
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.tables import Table, plain_table
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation.labels import LabelScores
+    from spigot_nlp.tables import Table
 
 ACCURACY = "accuracy"
 
@@ -85,8 +85,10 @@ class Classes(AbstractAnnotation):
         about = "Accuracy: share of sentences with the right class."
         return (Measure(ACCURACY, "accuracy", partial(label_counts, field=self.name), about),)
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> "list[Table]":
         """Accuracy, and if asked for every class and what was taken for what."""
+        from spigot_nlp.tables import plain_table
+
         rows = [bounded(bounds, "accuracy", ["all sentences", percent(scores["accuracy"])])]
         title = f"Classes: {scores['sentences']} sentences, per cent"
         found = [plain_table(title, ["", ACCURACY, *([INTERVAL] if bounds else [])], rows)]

@@ -25,11 +25,11 @@ from spigot_nlp.annotations.annotation import (
 )
 from spigot_nlp.annotations.graphs import LF, UF, GoldGraph, Graphs
 from spigot_nlp.data.sentence import Graph, Sentence
-from spigot_nlp.tables import Table, plain_table
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation.counts import Counts, Score
     from spigot_nlp.evaluation.metrics import GraphScores
+    from spigot_nlp.tables import Table
 
 Combination = tuple[tuple[int, int], ...]
 """Labels that stand on one arc in several graphs: (task, label), tasks in rising order."""
@@ -197,8 +197,10 @@ class Formalisms(AbstractAnnotation):
             *each,
         )
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> "list[Table]":
         """The numbers of all graphs together and of each; if asked for, everything about each."""
+        from spigot_nlp.tables import plain_table
+
         parts = {MICRO: scores, **scores["graphs"]}
         rows = [
             bounded(

@@ -25,10 +25,10 @@ from spigot_nlp.annotations.annotation import (
     percent,
 )
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
-from spigot_nlp.tables import Table, plain_table
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation.metrics import GraphScores
+    from spigot_nlp.tables import Table
 
 LF, UF = "LF", "UF"
 TOP, RARE = "TOP", "UNK"
@@ -192,8 +192,10 @@ class Graphs(AbstractAnnotation):
             Measure(f"{UF} without tops", "unlabelled_without_tops", unlabelled),
         )
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> "list[Table]":
         """Precision, recall and F1, and if asked for those of every role."""
+        from spigot_nlp.tables import plain_table
+
         rows = [
             bounded(bounds, key, [name, *_counted(scores[key], scores.get(f"exact_{key}"))])
             for key, name in _ROWS.items()
@@ -206,8 +208,10 @@ class Graphs(AbstractAnnotation):
             found.append(plain_table("Roles, per cent", ["", "gold", "predicted", "P", "R", "F1"], rows))
         return found
 
-    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> Table:
+    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> "Table":
         """LF and UF with and without tops."""
+        from spigot_nlp.tables import plain_table
+
         rows = [
             [
                 name,

@@ -24,10 +24,10 @@ from spigot_nlp.annotations.annotation import (
     percent,
 )
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.tables import Table, plain_table
 
 if TYPE_CHECKING:
     from spigot_nlp.evaluation.metrics import TreeScores
+    from spigot_nlp.tables import Table
 
 UAS, LAS = "UAS", "LAS"
 RELATIONS = "relations"
@@ -192,8 +192,10 @@ class Trees(AbstractAnnotation):
             Measure(f"{LAS} without subtypes", "las_without_subtypes", coarse),
         )
 
-    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> list[Table]:
+    def tables(self, scores: Mapping[str, Any], bounds: Bounds, *, every: bool = False) -> "list[Table]":
         """All words, and those that are not punctuation."""
+        from spigot_nlp.tables import plain_table
+
         kinds = (("uas", UAS), ("las", LAS)) if "las" in scores else (("uas", UAS),)
         rows = [
             bounded(bounds, f"{key}{part}", [*title, str(scores[f"words{part}"]), *shares])
@@ -210,8 +212,10 @@ class Trees(AbstractAnnotation):
             tables.append(_relation_table(scores["by_relation"]))
         return tables
 
-    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> Table:
+    def summary(self, parts: Mapping[str, Mapping[str, Any]]) -> "Table":
         """UAS with and without punctuation, and whole trees; LAS before them, if the trees are labelled."""
+        from spigot_nlp.tables import plain_table
+
         keys = {UAS: "uas", "no punctuation": "uas_without_punctuation", "exact": "exact"}
         if all("las" in part for part in parts.values()):
             keys = {LAS: "las", f"{LAS}, no punctuation": "las_without_punctuation", **keys}
@@ -274,8 +278,10 @@ class Trees(AbstractAnnotation):
         return super().names() if self.is_labelled else {"name": self.name}
 
 
-def _relation_table(relations: Mapping[str, Mapping[str, Any]]) -> Table:
+def _relation_table(relations: Mapping[str, Mapping[str, Any]]) -> "Table":
     """Precision, recall and F1 of each relation with its head, the frequent ones first."""
+    from spigot_nlp.tables import plain_table
+
     order = sorted(relations, key=lambda relation: (-relations[relation]["gold"], relation))
     keys = ("precision", "recall", "f1")
     rows = [[name, str(relations[name]["gold"]), *(percent(relations[name][key]) for key in keys)] for name in order]

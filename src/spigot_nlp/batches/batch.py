@@ -1,6 +1,6 @@
 """The only place where strings become integers and lists become padded tensors."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
@@ -10,12 +10,74 @@ import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from spigot_nlp.annotations.annotation import AbstractAnnotation
-from spigot_nlp.batches.spelling import Spelling, spelt
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.nn.encoder import END, ROOT, UNKNOWN
+
+LETTERS = 259
+"""The bytes, from 1; before them nothing, behind them the beginning and the end of a word."""
+LONGEST = 24
+"""Bytes of a word that are looked at; of a longer one, as many of its beginning as of its end."""
+_BEGIN, _END = LETTERS - 2, LETTERS - 1
+
+
+class Spelling(NamedTuple):
+    """The distinct words of a batch.
+
+    Attributes:
+        letters: The bytes of each, between a sign for its beginning and one for its end; the first row is no word.
+        place: Which of them stands at each position; 0 for the root, the end, and what is behind it.
+
+    Example:
+        >>> Spelling(torch.zeros(1, 3, dtype=torch.int64), torch.zeros(1, 2, dtype=torch.int64)).place.shape
+        torch.Size([1, 2])
+    """
+
+    letters: Int[Tensor, "words k"]
+    place: Int[Tensor, "batch n"]
+
+
+def spelt(sentences: Sequence[Sequence[str]], width: int) -> Spelling:
+    """The distinct words of some sentences, in the order in which they occur.
+
+    Args:
+        sentences: The words of each.
+        width: Positions of the batch, with those of the root and the end symbol.
+
+    Example:
+        >>> spelling = spelt([("a", "b"), ("b",)], 4)
+        >>> spelling.place.tolist(), spelling.letters.tolist()
+        ([[0, 1, 2, 0], [0, 2, 0, 0]], [[0, 0, 0], [257, 98, 258], [257, 99, 258]])
+    """
+    known: dict[str, int] = {}
+    place = np.zeros((len(sentences), width), dtype=np.int64)
+    for k, forms in enumerate(sentences):
+        place[k, 1 : len(forms) + 1] = [known.setdefault(form, len(known) + 1) for form in forms]
+    return Spelling(pad(letters_of(list(known)), (0, 0, 1, 0)), torch.from_numpy(place))
+
+
+def letters_of(forms: Sequence[str]) -> Int[Tensor, "words k"]:
+    """The bytes of some words, between a sign for the beginning of each and one for its end.
+
+    Example:
+        >>> letters_of(["a", "bc"]).tolist()
+        [[257, 98, 258, 0], [257, 99, 100, 258]]
+    """
+    words = [_shortened(form.encode()) for form in forms]
+    letters = np.zeros((len(words), 2 + max(map(len, words), default=1)), dtype=np.int64)
+    for k, word in enumerate(words):
+        letters[k, 0], letters[k, len(word) + 1] = _BEGIN, _END
+        letters[k, 1 : len(word) + 1] = np.frombuffer(word, dtype=np.uint8)
+        letters[k, 1 : len(word) + 1] += 1
+    return torch.from_numpy(letters)
+
+
+def _shortened(word: bytes) -> bytes:
+    return word if len(word) <= LONGEST else word[: LONGEST // 2] + word[-LONGEST // 2 :]
+
 
 Annotations = Mapping[str, AbstractAnnotation]
 """What the stages of a system learn and find, by the name of the stage."""
@@ -216,3 +278,49 @@ def collate(
         gold,
         forms=tuple(sentence.forms for sentence in sentences),
     )
+
+
+def bucketed(lengths: Sequence[int], size: int, seed: Sequence[int]) -> list[list[int]]:
+    """Batches of sentences of nearly the same length, both shuffled by the seed; every sentence once.
+
+    Args:
+        lengths: Words of each sentence.
+        size: Sentences in a batch.
+        seed: Whole numbers; the same ones give the same batches.
+
+    Example:
+        >>> sorted(map(sorted, bucketed([9, 1, 8, 2], 2, (0, 1))))
+        [[0, 2], [1, 3]]
+    """
+    random = np.random.default_rng(list(seed))
+    jitter = random.uniform(0.95, 1.05, len(lengths)) * np.asarray(lengths)
+    order = np.lexsort((random.random(len(lengths)), jitter))
+    batches = [order[start : start + size].tolist() for start in range(0, len(order), size)]
+    return [batches[k] for k in random.permutation(len(batches))]
+
+
+def task_order(sizes: Mapping[str, int], batches: Mapping[str, int], seed: Sequence[int]) -> Iterator[str]:
+    """Which task each step of an epoch belongs to.
+
+    A step draws a task with probability proportional to the number of its sentences that are still to come. Seen from
+    the start of the epoch that is its share of all sentences at every step. (Drawing by the full sizes until one task
+    runs out, as the published program did, ends an epoch with dozens of steps of the other task; when that is the end
+    task, nothing holds the intermediate parser in place meanwhile.)
+
+    Args:
+        sizes: Sentences of each task.
+        batches: Steps of each task.
+        seed: Whole numbers.
+
+    Example:
+        >>> sorted(task_order({"syntax": 30, "semantics": 10}, {"syntax": 3, "semantics": 1}, (0,)))
+        ['semantics', 'syntax', 'syntax', 'syntax']
+    """
+    random = np.random.default_rng(list(seed))
+    left = dict(batches)
+    while any(left.values()):
+        open_tasks = [task for task, count in left.items() if count]
+        weights = np.array([sizes[task] * left[task] / batches[task] for task in open_tasks])
+        task = open_tasks[int(random.choice(len(open_tasks), p=weights / weights.sum()))]
+        left[task] -= 1
+        yield task

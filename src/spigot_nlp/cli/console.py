@@ -227,7 +227,7 @@ def torch_device(name: str) -> "torch.device":
         >>> torch_device("cpu")
         device(type='cpu')
     """
-    from spigot_nlp.devices import find_device
+    from spigot_nlp.threads import find_device
 
     return find_device(name, "--device")
 

@@ -4,13 +4,35 @@ A configuration is put together from, in rising order of precedence, the default
 `release`) says about the task and the system, the file, and overrides by dotted name.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from spigot_nlp.config.experiment import Config, SharedEncoder, Training, stage_class
-from spigot_nlp.config.known import settings
-from spigot_nlp.config.load import as_options, check_useful, load_config, make_config, resolved_config
-from spigot_nlp.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
-from spigot_nlp.config.shipped import find_config, shipped_configs
 from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
 from spigot_nlp.values import Count, Optimiser, Positive, Rate, Values
+
+if TYPE_CHECKING:
+    from spigot_nlp.config.load import (
+        as_options,
+        check_useful,
+        find_config,
+        load_config,
+        make_config,
+        resolved_config,
+        settings,
+        shipped_configs,
+    )
+    from spigot_nlp.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
+else:
+
+    def __getattr__(name: str) -> object:
+        """Load what puts configurations together when it is asked for: a finished run needs none of it."""
+        if name not in __all__:
+            raise AttributeError(f"module 'spigot_nlp.config' has no attribute {name!r}")
+        module = "presets" if name == "systems" or name.isupper() else "load"
+        value = globals()[name] = getattr(import_module(f"spigot_nlp.config.{module}"), name)
+        return value
+
 
 __all__ = [
     "DATA_VARIABLE",

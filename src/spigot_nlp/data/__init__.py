@@ -3,23 +3,31 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from spigot_nlp.data.enhanced import enhanced_graph
 from spigot_nlp.data.formats import FORMATS, FormatError, read, write
-from spigot_nlp.data.join import join
-from spigot_nlp.data.merge import merge
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 
 if TYPE_CHECKING:
+    from spigot_nlp.data.enhanced import enhanced_graph
+    from spigot_nlp.data.join import join, merge
     from spigot_nlp.data.tagging.lemmas import Lemmatiser, annotate
     from spigot_nlp.data.tagging.tagger import Tagger, jackknife
 else:
+    _LATER = {
+        "Lemmatiser": "tagging.lemmas",
+        "annotate": "tagging.lemmas",
+        "Tagger": "tagging.tagger",
+        "jackknife": "tagging.tagger",
+        "enhanced_graph": "enhanced",
+        "join": "join",
+        "merge": "join",
+    }
 
     def __getattr__(name: str) -> object:
-        """Load the tagger and the lemmatiser when they are asked for: numpy and word lists come with them."""
-        module = {"Lemmatiser": "lemmas", "annotate": "lemmas", "Tagger": "tagger", "jackknife": "tagger"}.get(name)
-        if module is None:
+        """Load what only some need when it is asked for: numpy and word lists come with the tagger."""
+        if name not in _LATER:
             raise AttributeError(f"module 'spigot_nlp.data' has no attribute {name!r}")
-        return getattr(import_module(f"spigot_nlp.data.tagging.{module}"), name)
+        value = globals()[name] = getattr(import_module(f"spigot_nlp.data.{_LATER[name]}"), name)
+        return value
 
 
 __all__ = [

@@ -9,7 +9,7 @@ from spigot_nlp.data.sentence import Sentence
 def twins(sentences: Iterable[Sentence], others: Iterable[Sentence]) -> list[Sentence | None]:
     """For each sentence the one elsewhere that has the same words; `None` if there is none.
 
-    Neither side needs to have all sentences of the other: `spigot_nlp.data.merge` is for those that are the same one by
+    Neither side needs to have all sentences of the other: `spigot_nlp.data.join` is for those that are the same one by
     one. Words that come several times get their twins in the order of the others, and the last one again if there are
     too few.
 

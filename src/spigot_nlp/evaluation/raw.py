@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 from spigot_nlp.data.formats.conll import ConllSource
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.text.abbreviations import words
+from spigot_nlp.data.text.tokens import words
 from spigot_nlp.evaluation.alignment import Span, Surface, align
 from spigot_nlp.evaluation.counts import Score
 from spigot_nlp.evaluation.metrics import known_value

@@ -8,7 +8,7 @@ from spigot_nlp.annotations import ANNOTATIONS, AbstractAnnotation
 from spigot_nlp.config import Config
 from spigot_nlp.corpora.corpus import require_files
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.tagging.lemma_table import LemmaTable
+from spigot_nlp.data.tagging.lemmas import LemmaTable
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.vocab import Vectors, Vocab, read_vectors
 from spigot_nlp.models.parser import Parser

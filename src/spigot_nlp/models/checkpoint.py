@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tomli_w
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -16,9 +17,9 @@ from torch.overrides import TorchFunctionMode
 
 from spigot_nlp.annotations import ANNOTATIONS
 from spigot_nlp.bundled import base_folder, run_folder
-from spigot_nlp.config import Config, resolved_config
+from spigot_nlp.config.experiment import Config
 from spigot_nlp.data.formats.files import written
-from spigot_nlp.data.tagging.lemma_table import LemmaTable
+from spigot_nlp.data.tagging.lemmas import LemmaTable
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import AbstractEncoder
@@ -177,7 +178,12 @@ def read_config(folder: Path) -> Config:
         raise ValueError(f"{folder / CONFIG} is damaged ({brief(error)}); restore it or train again.") from None
     if not values.get("stages"):
         raise ValueError(f"{folder / CONFIG} is damaged (it has no stages); restore it or train again.")
-    return resolved_config(values, where=str(folder / CONFIG))
+    try:
+        return Config.model_validate(values)
+    except ValidationError:
+        from spigot_nlp.config.load import resolved_config
+
+        return resolved_config(values, where=str(folder / CONFIG))  # which says what is wrong
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any] | None = None) -> None:

@@ -11,7 +11,7 @@ import torch
 from spigot_nlp.batches import Batch
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.wire import Answer
+from spigot_nlp.models.system import Answer
 from spigot_nlp.stages.alternatives import Alternative, ArcScore
 from spigot_nlp.stages.constraints import Constraints, Infeasible
 from spigot_nlp.stages.trees import TreeStage

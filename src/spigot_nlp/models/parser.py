@@ -19,25 +19,20 @@ from spigot_nlp.bundled import default_model, run_folder
 from spigot_nlp.config.experiment import Config
 from spigot_nlp.data.formats.conll import bare
 from spigot_nlp.data.sentence import COLUMNS, Sentence
-from spigot_nlp.data.tagging.agreement import agreed, with_tags
-from spigot_nlp.data.tagging.lemma_table import LemmaTable
-from spigot_nlp.data.tagging.lemmas import Lemmatiser
+from spigot_nlp.data.tagging.lemmas import LemmaTable, Lemmatiser, agreed, with_tags
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.text.conventions import Conventions
 from spigot_nlp.data.vocab import SPECIAL, OutOfVocabulary, Vocab
-from spigot_nlp.devices import find_device
 from spigot_nlp.document import Doc
 from spigot_nlp.encoders import READING, AbstractEncoder, Precision
 from spigot_nlp.garbage import gc_paused
 from spigot_nlp.models import checkpoint
-from spigot_nlp.models.system import System
-from spigot_nlp.models.wire import Answer
-from spigot_nlp.nn.whole import settled
+from spigot_nlp.models.system import Answer, System
+from spigot_nlp.nn.quantised import settled
 from spigot_nlp.parallel import ordered_map
-from spigot_nlp.stages.evidence import AbstractDecision
 from spigot_nlp.stages.pruning import SeenArcs
-from spigot_nlp.stages.stage import AbstractStage
-from spigot_nlp.threads import is_forked, kernels_alone, own_threads
+from spigot_nlp.stages.stage import AbstractDecision, AbstractStage
+from spigot_nlp.threads import find_device, is_forked, kernels_alone, own_threads
 
 if TYPE_CHECKING:
     from spigot_nlp.models.inspection import Inspection

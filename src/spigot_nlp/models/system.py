@@ -3,26 +3,152 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
 import spigot
 from spigot import AbstractEstimator, kernels
-from spigot.types import Parts, Values
+from spigot.types import Mask, Parts, Values
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.batches.batch import Batch
 from spigot_nlp.config.experiment import Config, stage_class
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import AbstractEncoder, Precision, WordTables, make_encoder
-from spigot_nlp.models.parts import Part, owner_of, with_tuned
-from spigot_nlp.models.wire import Answer, Passed, Wire
-from spigot_nlp.nn.whole import WHOLE, ReadsWhole
+from spigot_nlp.nn.quantised import WHOLE, ReadsWhole
 from spigot_nlp.stages.constraints import Constraints, Infeasible
-from spigot_nlp.stages.evidence import AbstractDecision, Found
-from spigot_nlp.stages.stage import AbstractStage, Evidence, Surroundings
+from spigot_nlp.stages.stage import AbstractDecision, AbstractStage, Evidence, Found, Surroundings
+from spigot_nlp.values import Optimiser
 from spigot_nlp.wires import build_estimator
+
+
+class Answer(NamedTuple):
+    """What a stage says about the sentences of a batch.
+
+    Attributes:
+        z: The structures.
+        evidence: The scores they were found by; `None` where they were given.
+
+    Example:
+        >>> import torch
+        >>> Answer(torch.ones(1, 2), None).z.shape
+        torch.Size([1, 2])
+    """
+
+    z: Parts
+    evidence: Evidence | None
+
+
+@dataclass(frozen=True)
+class Wire:
+    """From one stage to another.
+
+    Attributes:
+        source: The stage whose structures pass.
+        target: The stage that reads them.
+        estimator: What comes back.
+
+    Example:
+        >>> Wire("syntax", "semantics", spigot.Spigot()).name
+        'syntax -> semantics'
+    """
+
+    source: str
+    target: str
+    estimator: AbstractEstimator
+
+    @property
+    def name(self) -> str:
+        """What it is called in print."""
+        return f"{self.source} -> {self.target}"
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether no gradient ever comes back."""
+        return isinstance(self.estimator, spigot.Pipeline)
+
+    def watched_with(self, instead: "AbstractEstimator | Mapping[str, AbstractEstimator] | None") -> AbstractEstimator:
+        """Its estimator, or the one that stands on it, or on all wires, for now."""
+        if isinstance(instead, Mapping):
+            return instead.get(self.name, self.estimator)
+        return instead or self.estimator
+
+
+class Passed(NamedTuple):
+    """What passed a wire: kept where somebody watches.
+
+    Attributes:
+        scores: What the structures were decoded from.
+        mask: Which parts existed.
+        z: The structures that went forward; their gradient is what came back.
+
+    Example:
+        >>> import torch
+        >>> scores = torch.zeros(1, 3)
+        >>> Passed(scores, scores == 0, scores.softmax(-1)).mask.all()
+        tensor(True)
+    """
+
+    scores: Parts
+    mask: Mask
+    z: Parts
+
+
+class Part(NamedTuple):
+    """Something with an optimiser of its own.
+
+    Attributes:
+        model: Whose parameters are updated.
+        optimiser: How.
+        without: Models inside it that have an optimiser of their own.
+
+    Example:
+        >>> Part(nn.Linear(2, 1), Optimiser()).without
+        ()
+    """
+
+    model: nn.Module
+    optimiser: Optimiser
+    without: tuple[nn.Module, ...] = ()
+
+
+def with_tuned(parts: Mapping[str, Part]) -> dict[str, Part]:
+    """Parts, and apart from them what encoders inside them update otherwise, such as a pretrained transformer.
+
+    Args:
+        parts: By name. What is inside one of them is called by its name, a slash and its place.
+
+    Example:
+        >>> sorted(with_tuned({"syntax": Part(nn.Linear(2, 1), Optimiser())}))
+        ['syntax']
+    """
+    found = dict(parts)
+    for owner, part in parts.items():
+        for place, encoder in _encoders(part):
+            for name, (model, optimiser) in encoder.tuned().items():
+                whole = found[owner]
+                found[owner] = whole._replace(without=(*whole.without, model))
+                found[f"{owner}/{place}{name}"] = Part(model, optimiser)
+    return found
+
+
+def owner_of(part: str) -> str:
+    """The part that one belongs to: itself, unless it is what an encoder inside another one tunes.
+
+    Example:
+        >>> owner_of("syntax"), owner_of("encoders.words/transformer")
+        ('syntax', 'encoders.words')
+    """
+    return part.partition("/")[0]
+
+
+def _encoders(part: Part) -> Iterator[tuple[str, AbstractEncoder]]:
+    """The encoders of a part that belong to no other, each with the beginning of the names of what is in it."""
+    others = {module for other in part.without for module in other.modules()}
+    for name, module in part.model.named_modules():
+        if isinstance(module, AbstractEncoder) and module not in others:
+            yield f"{name}." if name else "", module
 
 
 @dataclass(frozen=True)

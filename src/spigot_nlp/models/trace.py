@@ -10,9 +10,9 @@ from torch import Tensor
 from spigot import AbstractEstimator, Explanation
 from spigot_nlp.batches import collate
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.data.tagging.agreement import with_tags
+from spigot_nlp.data.tagging.lemmas import with_tags
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.wire import Passed, Wire
+from spigot_nlp.models.system import Passed, Wire
 from spigot_nlp.stages.stage import AbstractStage
 from spigot_nlp.wires.estimators import build_estimator, estimator_settings
 

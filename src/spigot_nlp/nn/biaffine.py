@@ -8,9 +8,17 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from spigot_nlp.nn.best_products import WIDEST, best_products
 from spigot_nlp.nn.noise import locked_dropout
-from spigot_nlp.nn.whole import Linear, ReadsWhole, Remembered, WholeWeights, whole_product, whole_weights
+from spigot_nlp.nn.quantised import (
+    WIDEST,
+    Linear,
+    ReadsWhole,
+    Remembered,
+    WholeWeights,
+    best_products,
+    whole_product,
+    whole_weights,
+)
 
 HEAD_STREAM, DEPENDENT_STREAM = 66, 67
 """Of the random numbers of a sentence, those that decide about the two sides of a scorer."""

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from spigot import kernels
 from spigot.kernels import kernel_threads, operator
-from spigot_nlp.nn.recurrence import check_range
+from spigot_nlp.nn.quantised import check_range
 
 
 def pair_tanh(

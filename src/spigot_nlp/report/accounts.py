@@ -9,8 +9,8 @@ from spigot import ESTIMATORS, AbstractEstimator
 from spigot_nlp.annotations import AbstractAnnotation
 from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.models.parser import Parser
+from spigot_nlp.models.system import Wire
 from spigot_nlp.models.trace import SentenceTrace, trace_sentence
-from spigot_nlp.models.wire import Wire
 from spigot_nlp.report.arcs import Drawing, DrawnArc, Mark, svg
 from spigot_nlp.report.drawings import DrawnMark
 from spigot_nlp.report.glyphs import visible

@@ -1,31 +1,223 @@
 """Several semantic graphs of a sentence at once: shared and own encoders, and parts that join their arcs (Freda)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from math import prod
 from typing import Annotated, Any, Literal, NamedTuple, cast, final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 import spigot
+from spigot import JointGraphs
 from spigot.types import Parts, Values
 from spigot_nlp.annotations.formalisms import Combination, Formalisms, GoldFormalisms
-from spigot_nlp.annotations.graphs import GoldGraph, graph_parts
+from spigot_nlp.annotations.graphs import GoldGraph, Graphs, graph_parts
 from spigot_nlp.batches.batch import Batch, Encoded
 from spigot_nlp.data.sentence import Arc
-from spigot_nlp.nn.crossed import LowRank
-from spigot_nlp.stages.evidence import HelperPlan
-from spigot_nlp.stages.graph_scores import Scored, dense_parts
+from spigot_nlp.data.vocab import Vocab
+from spigot_nlp.nn.scorers import PairScorer, WordScorer
+from spigot_nlp.stages.graph_scores import Scored, dense, dense_parts, rows_of
 from spigot_nlp.stages.graphs import PRUNER, PrunedGraphSettings
 from spigot_nlp.stages.joint_likelihood import LARGEST, Block, joint_log_loss, marginals
-from spigot_nlp.stages.joint_parts import common_pairs, crossed_values, dense_blocks
-from spigot_nlp.stages.pruning import ArcPruner
-from spigot_nlp.stages.stage import STAGES, AbstractStage, Evidence, Helper, Surroundings
-from spigot_nlp.stages.task import GraphTask
+from spigot_nlp.stages.pruning import ArcPruner, SeenArcs
+from spigot_nlp.stages.stage import STAGES, AbstractStage, Evidence, Helper, HelperPlan, Surroundings
 from spigot_nlp.values import Positive, Texts
 from spigot_nlp.wires.estimators import EstimatorSettings
+
+
+class GraphTask(nn.Module):
+    """Scorers of predicates, arcs and labels, and what training has seen between tags.
+
+    Args:
+        settings: Those of the stage.
+        annotation: The graphs.
+        vocab: The indices.
+        width: Length of a state.
+    """
+
+    def __init__(self, settings: Any, annotation: Graphs, vocab: Vocab, width: int) -> None:
+        super().__init__()
+        self.seen = SeenArcs(settings.pruning, vocab, annotation)
+        self.predicates = WordScorer(width, settings.mlp, settings.mlp_layers)
+        self.pairs = PairScorer(width, settings.mlp, settings.mlp_layers)
+        self.labels = PairScorer(width, settings.mlp, settings.mlp_layers, outputs=len(annotation.roles))
+
+    def surviving(self, batch: Batch, pruner: ArcPruner | None, gold: GoldGraph | None) -> Bool[Tensor, "batch n n"]:
+        """The arcs that pruning leaves, and gold arcs if they are to be kept."""
+        surviving = self.seen(batch)
+        if pruner is not None:
+            surviving = pruner(batch, surviving)
+        if gold is not None:
+            surviving[gold.arcs[:, :3].unbind(-1)] = True
+        return surviving
+
+    def score(
+        self,
+        batch: Batch,
+        states: Float[Tensor, "batch n d"],
+        surviving: Bool[Tensor, "batch n n"],
+        gold: GoldGraph | None,
+    ) -> tuple[Scored, Float[Tensor, "pairs h"], Float[Tensor, "pairs h"]]:
+        """Scores of what survives, and the hidden layers that those of arcs and of labels come from."""
+        pairs = surviving.nonzero()
+        possible = self.seen.labels(batch, pairs)
+        if gold is not None:
+            possible[rows_of(pairs, gold.arcs, *surviving.shape[:2]), gold.arcs[:, 3]] = True
+        arcs, labels = self.pairs.hidden_at(states, pairs), self.labels.hidden_at(states, pairs)
+        scored = Scored(
+            self.predicates(states), pairs, self.pairs.out(arcs).squeeze(-1), self.labels.out(labels), possible
+        )
+        return scored, arcs, labels
+
+    @torch.no_grad()
+    def pruned(self, batch: Batch, pruner: ArcPruner | None, gold: GoldGraph) -> tuple[int, int, int, int]:
+        """What pruning leaves of a batch: arcs, labelled parts, gold arcs and those of them that are left."""
+        kept = self.surviving(batch, pruner, None)
+        pairs, role = gold.arcs[:, :3], gold.arcs[:, 3:]
+        allowed = self.seen.labels(batch, pairs).gather(-1, role).squeeze(-1)
+        parts = int(self.seen.labels(batch, kept.nonzero()).sum())
+        return int(kept.sum()), parts, len(pairs), int((kept[pairs.unbind(-1)] & allowed).sum())
+
+
+Groups = Mapping[tuple[int, ...], Int[Tensor, "parts tasks"]]
+"""The labels that labelled parts join, by the tasks that they are of."""
+
+
+def crossed_values(structure: JointGraphs, groups: Groups, parts: Sequence[Tensor]) -> Tensor:
+    """Whether the parts that join arcs are on, or exist: those whose arcs all are, or do.
+
+    Args:
+        structure: The graphs.
+        groups: The labels of labelled parts.
+        parts: The graphs, or their masks, in their own layouts.
+    """
+    return torch.cat([_product(parts, *channels) for channels in _channels(structure, groups)], -1)
+
+
+def common_pairs(
+    sets: Iterable[tuple[int, ...]], tasks: Sequence[Scored]
+) -> Iterator[tuple[tuple[int, ...], Int[Tensor, " common"], tuple[Int[Tensor, " common"], ...]]]:
+    """For sets of graphs, the places of pairs that all of them have, and where these stand in the list of each."""
+    batch, size = tasks[0].predicates.shape
+    row_of = torch.full((len(tasks), batch * size * size), -1, device=tasks[0].pairs.device)
+    for task, scored in enumerate(tasks):
+        row_of[task, scored.places] = torch.arange(len(scored.pairs), device=row_of.device)
+    for joint in sets:
+        places = (row_of[list(joint)] >= 0).all(0).nonzero().squeeze(-1)
+        yield joint, places, tuple(row_of[task, places] for task in joint)
+
+
+def dense_blocks(
+    blocks: Sequence[Block], tasks: Sequence[Scored]
+) -> tuple[Float[Tensor, "batch n n k"], Bool[Tensor, "batch n n k"]]:
+    """The scores of parts that join arcs as a structure lays them out, and which of them exist."""
+    batch, size = tasks[0].predicates.shape
+    none = tasks[0].arcs.new_zeros(batch, size, size, 0)
+    scores, exist = [none], [none.bool()]
+    for block in blocks:
+        there = torch.ones_like(block.arcs, dtype=torch.bool)
+        scores.append(dense(block.arcs.unsqueeze(-1), block.places, batch, size))
+        exist.append(dense(there.unsqueeze(-1), block.places, batch, size))
+    for block in blocks:
+        there = torch.ones_like(block.labelled, dtype=torch.bool)
+        for task, row, label in zip(block.tasks, block.rows, block.joined.unbind(-1), strict=True):
+            there &= tasks[task].possible.index_select(0, row).index_select(1, label)
+        scores.append(dense(block.labelled, block.places, batch, size))
+        exist.append(dense(there, block.places, batch, size))
+    return torch.cat(scores, -1), torch.cat(exist, -1)
+
+
+def _channels(structure: JointGraphs, groups: Groups) -> list[tuple[Sequence[int], Int[Tensor, "parts tasks"]]]:
+    """The tasks of each block of parts, and the channels that each part joins."""
+    arcs = [(tasks, torch.zeros(1, len(tasks), dtype=torch.long)) for tasks in structure.arcs]
+    return [*arcs, *((tasks, 1 + groups[tasks]) for tasks in structure.arcs if tasks in groups)] or [
+        ((0,), torch.zeros(0, 1, dtype=torch.long))
+    ]
+
+
+def _product(parts: Sequence[Tensor], tasks: Sequence[int], channels: Int[Tensor, "parts tasks"]) -> Tensor:
+    """Where all of some channels are on; predicates, on the diagonal, are no arcs."""
+    arcs = ~torch.eye(parts[0].shape[-2], dtype=torch.bool, device=parts[0].device).unsqueeze(-1)
+    found = arcs if parts[0].dtype == torch.bool else arcs.to(parts[0].dtype)
+    for task, channel in zip(tasks, channels.to(parts[0].device).unbind(-1), strict=True):
+        found = found * parts[task].index_select(-1, channel)
+    return found
+
+
+class LowRank(nn.Module):
+    r"""How well arcs of several graphs between the same two words go together.
+
+    For tasks $T$ and a pair of words, with $\phi_t$ the last hidden layer of a task's scorer and $\psi_t$ its output
+    row (of a label, if the part is labelled),
+
+    $$s_T = \sum_{q=1}^r \lambda_q \prod_{t\in T} (U_t\phi_t)_q\,(V_t\psi_t)_q .$$
+
+    The matrices are the same in pairs and triples of tasks. The weights $\lambda$ start at zero: what is learned first
+    is learned of each graph by itself, and the parts that join arcs set out from there. What belongs to words and what
+    belongs to labels is multiplied apart, so that all labels of all pairs are one matrix product.
+
+    Args:
+        tasks: How many graphs there are.
+        hidden: Units of the scorers' hidden layers.
+        rank: The rank $r$.
+
+    Example:
+        >>> cross, scorers = LowRank(2, hidden=4, rank=3), [PairScorer(5, 4, outputs=k) for k in (6, 7)]
+        >>> words = cross.words([torch.randn(9, 4), torch.randn(8, 4)])
+        >>> labels = cross.labels(scorers)
+        >>> pairs = [torch.tensor([0, 8]), torch.tensor([3, 7])]                 # two pairs that both graphs have
+        >>> cross.scores((0, 1), words, pairs, labels, torch.tensor([[0, 1], [5, 6], [2, 2]])).shape
+        torch.Size([2, 3])
+
+    References:
+        Peng, Thomson, Smith (2017), Deep multitask learning for semantic dependency parsing, §5.
+    """
+
+    def __init__(self, tasks: int, hidden: int, rank: int) -> None:
+        super().__init__()
+        layers = [nn.Linear(hidden, rank, bias=False) for _ in range(2 * tasks)]
+        for layer in layers:
+            nn.init.xavier_uniform_(layer.weight)
+        self.weight = nn.Parameter(torch.zeros(rank))
+        self.of_words, self.of_labels = nn.ModuleList(layers[:tasks]), nn.ModuleList(layers[tasks:])
+
+    def words(self, hidden: Sequence[Float[Tensor, "pairs h"]]) -> list[Float[Tensor, "pairs r"]]:
+        r"""$U_t\phi_t$ of the pairs of each task."""
+        return [layer(phi) for layer, phi in zip(self.of_words, hidden, strict=True)]
+
+    def labels(self, scorers: Sequence[PairScorer]) -> list[Float[Tensor, "labels r"]]:
+        r"""$V_t\psi_t$ of the labels of each task."""
+        return [layer(scorer.out.weight) for layer, scorer in zip(self.of_labels, scorers, strict=True)]
+
+    def scores(
+        self,
+        tasks: Sequence[int],
+        words: Sequence[Float[Tensor, "pairs r"]],
+        rows: Sequence[Int[Tensor, " common"]],
+        labels: Sequence[Float[Tensor, "labels r"]],
+        joined: Int[Tensor, "parts tasks"],
+    ) -> Float[Tensor, "common parts"]:
+        """Scores of some parts on the pairs that some tasks have in common.
+
+        Args:
+            tasks: The tasks.
+            words: What `words` gave.
+            rows: Where the common pairs stand among those of each of the tasks.
+            labels: What `labels` gave.
+            joined: The labels that each part joins, one of each of the tasks.
+        """
+        rows_of = zip(tasks, rows, strict=True)
+        labels_of = zip(tasks, joined.unbind(-1), strict=True)
+        left = prod((words[task].index_select(0, row) for task, row in rows_of), start=self.weight)
+        right = prod((labels[task].index_select(0, label) for task, label in labels_of), start=_one)
+        return left @ right.mT
+
+
+_one = torch.ones(())
+
 
 Cost = Annotated[float, Field(ge=0)]
 

@@ -1,32 +1,266 @@
 """Semantic dependency parser: scores of predicates, arcs and labelled arcs, and the best graph (NeurboParser)."""
 
+import math
 from collections.abc import Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal, final
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor
 
 import spigot
-from spigot.types import Parts, Values
+from spigot import SemanticGraphs, kernels
+from spigot.kernels import kernel_threads
+from spigot.types import Mask, Parts, Values
 from spigot_nlp.annotations.graphs import GoldGraph, Graphs, graph_parts
 from spigot_nlp.batches.batch import Batch, Encoded
 from spigot_nlp.data.sentence import Arc
-from spigot_nlp.nn.biaffine import Biaffine
+from spigot_nlp.nn.biaffine import Biaffine, WholeSides
+from spigot_nlp.nn.quantised import WHOLE, WIDEST, check_range
 from spigot_nlp.nn.scorers import PairScorer, WordScorer
-from spigot_nlp.nn.whole import WHOLE
 from spigot_nlp.stages.alternatives import ArcScore, arc_alternatives
-from spigot_nlp.stages.constraints import Constraints, Infeasible, checked_demands
-from spigot_nlp.stages.evidence import Found, HelperPlan
-from spigot_nlp.stages.graph_decision import MOST_ROLES, GraphDecision, RoleRules, likely_roles
-from spigot_nlp.stages.graph_limits import GraphLimits, graph_masks, has_graph, no_graph
+from spigot_nlp.stages.constraints import Constraints, Infeasible, checked_demands, role_of
 from spigot_nlp.stages.graph_scores import Scored, dense_parts, graph_log_loss, graph_marginals, rows_of
 from spigot_nlp.stages.pruning import ArcPruner, Pruning, SeenArcs
-from spigot_nlp.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
+from spigot_nlp.stages.stage import (
+    STAGES,
+    AbstractDecision,
+    AbstractStage,
+    Evidence,
+    Found,
+    Helper,
+    HelperPlan,
+    StageSettings,
+    Surroundings,
+)
 from spigot_nlp.values import Optimiser, Positive, Rate
 from spigot_nlp.wires.estimators import EstimatorSettings
+
+MOST_ROLES = 64
+"""As many roles as there are bits in the number that says which of them two words may have."""
+
+
+@final
+class GraphDecision(AbstractDecision):
+    """Graphs as the role of each arc.
+
+    Args:
+        annotation: What they are called.
+        roles: The role of every arc, -1 where there is none.
+
+    Example:
+        >>> roles = torch.tensor([[[-1, -1, 0], [-1, -1, -1], [-1, 1, -1]]], dtype=torch.int32)   # 0 -> 2 -> 1
+        >>> decision = GraphDecision(Graphs("graph", ("TOP", "ARG1")), roles)
+        >>> decision.found([2])[0]["graph"].arcs
+        (Arc(predicate=2, argument=1, role='ARG1'),)
+        >>> decision.parts()[0, 2, 1].tolist()
+        [1.0, 0.0, 1.0]
+    """
+
+    def __init__(self, annotation: Graphs, roles: Int[Tensor, "batch n n"]) -> None:
+        self._annotation, self._roles = annotation, roles
+
+    def parts(self) -> Parts:
+        """The graphs, predicates among them."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> Parts:
+        places, roles = self._arcs
+        z = torch.zeros(*self._roles.shape, 1 + len(self._annotation.roles))
+        batch, head, argument = places.unbind(-1)
+        z[batch, head, argument, 0] = z[batch, head, argument, roles + 1] = z[batch, head, head, 0] = 1.0
+        return z
+
+    @cached_property
+    def _arcs(self) -> tuple[Int[Tensor, "arcs 3"], Int[Tensor, " arcs"]]:
+        places = (self._roles >= 0).nonzero()
+        return places, self._roles[places.unbind(-1)].long()
+
+    def found(self, lengths: Sequence[int]) -> list[dict[str, Any]]:
+        """The graph of each sentence."""
+        places, roles = self._arcs
+        graphs = self._annotation.graphs_of(places.tolist(), roles.tolist(), len(lengths))
+        return [{self._annotation.name: graph} for graph in graphs]
+
+
+@dataclass(frozen=True)
+class RoleRules:
+    """Which roles there can be, and which arcs are worth something.
+
+    Attributes:
+        possible: The roles that two words may have by their tags, as bits.
+        reach: How far apart they may be then: arguments on the left, and on the right.
+        deterministic: The roles that a predicate has once at most.
+        threshold: How likely a labelled arc must be to be worth something.
+    """
+
+    possible: Int[Tensor, "tags tags"]
+    reach: Int[Tensor, "2 tags tags"]
+    deterministic: Bool[Tensor, " roles"]
+    threshold: float
+
+
+def likely_roles(
+    sides: WholeSides,
+    lengths: Int[Tensor, " batch"],
+    tags: Int[Tensor, "batch n"],
+    predicates: Float[Tensor, "batch n"],
+    arcs: Float[Tensor, "batch n n"],
+    rules: RoleRules,
+) -> Int[Tensor, "batch n n"]:
+    """The roles of the arcs of the graphs whose labelled arcs are likely, one by one, by the kernel.
+
+    It is what `graph_marginals`, `Scored.worth` and the argmax come to, with roles scored by products of whole numbers.
+
+    Args:
+        sides: What scores roles.
+        lengths: Words of each sentence, behind the root.
+        tags: The tag of each position, the root included.
+        predicates: Scores of predicates.
+        arcs: Scores of arcs.
+        rules: What there can be.
+
+    Returns:
+        A role for each arc, -1 where there is none.
+
+    Raises:
+        ValueError: If the kernel could not make sense of it: what is no number, lengths and tags that are not there.
+    """
+    roles, (n, width) = torch.empty(arcs.shape, dtype=torch.int32), sides.heads.shape[1:]
+    if (many := len(rules.deterministic)) > MOST_ROLES or width > WIDEST:
+        raise ValueError(
+            f"there are {many} roles, and {width} units of a side; {MOST_ROLES} and {WIDEST} are the most."
+        )
+    if roles.numel():
+        check_range("lengths", lengths, n - 1)
+        check_range("tags", tags, len(rules.possible) - 1)
+        if not all(map(_are_numbers, (*sides[:2], predicates, arcs))):
+            raise ValueError("Scores of graphs, or what they are made of, are not numbers; restore the parameters.")
+        kernels.compiled.likely_graphs(
+            sides.heads.contiguous(),
+            sides.dependents.contiguous(),
+            lengths + 1,
+            *sides.turning,
+            predicates.contiguous(),
+            arcs.contiguous(),
+            tags.contiguous(),
+            rules.possible,
+            rules.reach,
+            rules.deterministic,
+            rules.threshold,
+            roles,
+            kernel_threads(),
+        )
+    return roles
+
+
+def _are_numbers(values: Tensor) -> bool:
+    """Whether all are. One sum tells, and writes nothing down; only where it is too large are they looked at singly."""
+    return math.isfinite(values.sum()) or bool(values.isfinite().all())
+
+
+@dataclass(frozen=True)
+class GraphLimits:
+    """The constraints of a batch as masks.
+
+    Attributes:
+        parts: The parts that graphs may have, in the layout of `SemanticGraphs`.
+        forced: The arcs that graphs must have.
+    """
+
+    parts: Bool[Tensor, "batch n n c"]
+    forced: Bool[Tensor, "batch n n"]
+
+    def to(self, device: torch.device) -> "GraphLimits":
+        """The same on another device."""
+        return GraphLimits(self.parts.to(device), self.forced.to(device))
+
+    def decide(self, scores: Parts, mask: Mask, structure: SemanticGraphs) -> tuple[Parts, Mask]:
+        """Scores and mask under which the best graph is the best one that meets the constraints.
+
+        Args:
+            scores: The scores of the parts. Those of forced arcs must be among them, whatever the mask says.
+            mask: The parts that exist without constraints.
+            structure: The graphs.
+        """
+        kept = self._kept(mask & self.parts, structure)
+        # Training may have seen too few roles for all that is forced: then any role will do for what has none left,
+        # and if that does not suffice, for all forced arcs of the sentence.
+        for whole in (False, True):
+            decisive = self._decisive(scores, kept, structure)
+            _, found, _ = structure.unpack(structure.argmax(decisive, kept))
+            missed = (found == 0) & self.forced
+            if not missed.any():
+                return decisive, kept
+            again = self.forced & missed.any((-1, -2), keepdim=True) if whole else missed
+            kept = kept | (again.unsqueeze(-1) & self.parts)
+        return self._decisive(scores, kept, structure), kept
+
+    def _kept(self, mask: Mask, structure: SemanticGraphs) -> Mask:
+        """The mask with all forced arcs in it, and without arcs that have lost all their roles."""
+        predicates, arcs, roles = structure.unpack(mask)
+        _, _, allowed = structure.unpack(self.parts)
+        bare = self.forced & ~roles.any(-1)
+        roles = roles | (bare.unsqueeze(-1) & allowed)
+        return structure.pack(predicates, (arcs | self.forced) & roles.any(-1), roles)
+
+    def _decisive(self, scores: Parts, mask: Mask, structure: SemanticGraphs) -> Parts:
+        """Scores by which a forced arc is worth more than all else that its predicate could have or do without.
+
+        Constraints of graphs are local to a predicate, so that the bound is, too. The 8 is for an estimator that adds
+        noise to every part, the 32 for one that takes marginals.
+        """
+        predicates, arcs, labelled = structure.unpack(scores.masked_fill(~mask, 0).abs())
+        exist = [part.to(scores.dtype) for part in structure.unpack(mask)[:2]]
+        most = (arcs + labelled.amax(-1) + 8 * exist[1]).sum(-1) + predicates + 8 * exist[0]
+        bonus = (2 * most.unsqueeze(-1) + 32) * self.forced
+        own, arc_scores, role_scores = structure.unpack(scores)
+        return structure.pack(own, arc_scores + bonus, role_scores)
+
+
+def has_graph(graphs: SemanticGraphs, parts: Bool[Tensor, "n n c"], forced: Bool[Tensor, "n n"]) -> bool:
+    """Whether all forced arcs fit into one graph: where every arc is worth the same, the best graph has the most."""
+    itself = torch.eye(len(forced), dtype=torch.bool)
+    mask = parts & (forced | itself).unsqueeze(-1)
+    _, arcs, _ = graphs.unpack(graphs.argmax(torch.ones(mask.shape), mask))
+    return bool((arcs > 0)[forced].all())
+
+
+def graph_masks(
+    demands: Constraints, size: int, roles: Sequence[str], graphs: SemanticGraphs
+) -> tuple[Bool[Tensor, "n n c"], Bool[Tensor, "n n"]]:
+    """The parts a graph may have, and the arcs it must have."""
+    index = {role: 1 + k for k, role in enumerate(roles)}
+    allowed = torch.ones(size, size, 1 + len(roles), dtype=torch.bool)
+    allowed[0, :, 2:] = allowed[1:, :, 1] = False  # the first role is TOP, for arcs of the root and for no others
+    forced = torch.zeros(size, size, dtype=torch.bool)
+    for arc in demands.arcs:
+        predicate, argument = arc[:2]
+        forced[predicate, argument] = True
+        if not (role := role_of(arc)):
+            continue
+        channel = index[role]
+        if channel - 1 in graphs.deterministic:
+            allowed[predicate, torch.arange(size) != argument, channel] = False
+        allowed[predicate, argument, [k for k in index.values() if k != channel]] = False
+    for arc in demands.not_arcs:
+        predicate, argument = arc[:2]
+        role = role_of(arc)
+        allowed[predicate, argument, index[role] if role else slice(None)] = False
+    return allowed, forced
+
+
+def no_graph(demands: Constraints, roles: Sequence[str], graphs: SemanticGraphs) -> str:
+    """What to tell a user whose constraints leave no graph."""
+    said = {role_of(arc) for arc in demands.arcs}
+    once = [role for k, role in enumerate(roles) if k in graphs.deterministic and (role in said or "" in said)]
+    why = f" (a predicate has each of these roles once at most: {', '.join(once)})" if once else ""
+    return f"No graph meets these constraints together: {demands.describe(trees=False)}{why}; drop one of them."
+
 
 PRUNER = "pruner"
 

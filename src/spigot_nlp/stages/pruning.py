@@ -16,8 +16,8 @@ from spigot_nlp.batches.batch import Batch, Encoded
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import AnyEncoder, BiLSTMSettings, make_encoder
 from spigot_nlp.nn.encoder import ROOT
+from spigot_nlp.nn.quantised import Remembered
 from spigot_nlp.nn.scorers import PairScorer, WordScorer
-from spigot_nlp.nn.whole import Remembered
 from spigot_nlp.values import Count, Optimiser, Positive, Values
 
 

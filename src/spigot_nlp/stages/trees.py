@@ -1,31 +1,296 @@
 """Dependency parser: states of words, a score for each arc and relation, a tree (Kiperwasser and Goldberg, 2016)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal, final
 
+import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
+from torch import Tensor, nn
 
 import spigot
-from spigot import AbstractTrees
+from spigot import AbstractTrees, NoStructureError
 from spigot.types import Mask, Parts, Values
-from spigot_nlp.annotations.trees import GoldTrees, Trees, is_projective, tree_parts
+from spigot_nlp.annotations.trees import GoldTrees, Trees, is_projective, tree_heads, tree_parts
 from spigot_nlp.batches.batch import Batch, Encoded
 from spigot_nlp.data.sentence import Arc, Sentence
-from spigot_nlp.nn.best_products import root_labels
+from spigot_nlp.data.vocab import Vocab
+from spigot_nlp.encoders import AnyEncoder, BiLSTMSettings, make_encoder
 from spigot_nlp.nn.biaffine import Biaffine
+from spigot_nlp.nn.quantised import WHOLE, root_labels
 from spigot_nlp.nn.scorers import PairScorer
-from spigot_nlp.nn.whole import WHOLE
 from spigot_nlp.stages.alternatives import Alternative, head_alternatives
 from spigot_nlp.stages.constraints import Constraints, Infeasible, checked_demands
-from spigot_nlp.stages.evidence import Found, HelperPlan
 from spigot_nlp.stages.graph_scores import dense, flat_places
-from spigot_nlp.stages.head_pruning import HeadPruner, HeadPruning
-from spigot_nlp.stages.stage import STAGES, AbstractStage, Evidence, Helper, StageSettings, Surroundings
-from spigot_nlp.stages.tree_decision import TreeDecision
-from spigot_nlp.stages.tree_limits import conflict, has_tree, no_tree, tree_mask
+from spigot_nlp.stages.stage import (
+    STAGES,
+    AbstractDecision,
+    AbstractStage,
+    Evidence,
+    Found,
+    Helper,
+    HelperPlan,
+    StageSettings,
+    Surroundings,
+)
 from spigot_nlp.values import Optimiser, Positive, Rate
+from spigot_nlp.values import Values as Settings
 from spigot_nlp.wires.estimators import EstimatorSettings
+from spigot_nlp.wires.readers import ChosenHeads
+
+
+class HeadPruning(Settings):
+    """Which heads of a word the syntactic parser scores; all of them unless something is switched on.
+
+    Attributes:
+        learned: Whether a small parser, which is trained first and then frozen, leaves each word a few heads.
+        dictionary: Whether a head and a word must have tags that some arc of training has.
+        top_heads: Most heads that the small parser leaves a word, apart from the word before it.
+        threshold: How probable a head must be, as a share of the most probable one.
+        epochs: Passes over the training trees.
+        batch: Sentences in a step.
+        entropy: Whether the entropy of the trees is minimised beside the likelihood, as in the published program.
+        encoder: How its words become states.
+        mlp: Units of each of its two hidden layers.
+        optimiser: How it is updated.
+    """
+
+    learned: bool = False
+    dictionary: bool = False
+    top_heads: Positive = 10
+    threshold: Annotated[float, Field(ge=0, le=1)] = 1e-4
+    epochs: Positive = 1
+    batch: Positive = 32
+    entropy: bool = False
+    encoder: AnyEncoder = BiLSTMSettings(word_dim=32, lemma_dim=16, tag_dim=16, hidden=32, layers=1)
+    mlp: Positive = 32
+    optimiser: Optimiser = Optimiser(max_norm=5.0)
+
+    def idle(self) -> dict[str, str]:
+        """The settings that do nothing unless a parser is learned."""
+        names = set(type(self).model_fields) - {"learned", "dictionary"}
+        return {} if self.learned else dict.fromkeys(sorted(names), "learned = false")
+
+
+class HeadPruner(nn.Module):
+    r"""A small first-order parser that leaves each word the heads $h$ with $\mu_{hm} \ge \theta \max_{h'} \mu_{h'm}$.
+
+    $\mu$ are the marginals of its trees. At most so many heads of a word are left, the best ones, and the arc from the
+    word before it always, so that there is always a tree: $0 \to 1 \to 2 \to \dots$
+
+    Args:
+        settings: Its options.
+        trees: The trees.
+        vocab: The indices.
+        run: The folder of the training that it is part of, where its parameters are about to be read from one.
+
+    Example:
+        >>> from spigot_nlp.annotations import Trees
+        >>> from spigot_nlp.batches import collate, encode
+        >>> from spigot_nlp.data.sentence import Sentence
+        >>> rain = Sentence(("Rain", "fell", "here"), tags=("NN", "VBD", "RB"), heads=(2, 0, 2))
+        >>> vocab, trees = Vocab.of([rain]), {"syntax": Trees()}
+        >>> pruner = HeadPruner(HeadPruning(dictionary=True), spigot.ProjectiveTrees(), vocab)
+        >>> pruner.learn("syntax", [encode(rain, vocab, trees)])
+        >>> pruner(collate([encode(rain, vocab)])).nonzero().tolist()       # the seen ones, and from the word before
+        [[0, 0, 1], [0, 0, 2], [0, 1, 2], [0, 2, 1], [0, 2, 3]]
+    """
+
+    seen: Bool[Tensor, "tags tags"]
+
+    def __init__(self, settings: HeadPruning, trees: AbstractTrees, vocab: Vocab, run: Path | None = None) -> None:
+        super().__init__()
+        self.settings, self.trees = settings, trees
+        self.register_buffer("seen", torch.ones(len(vocab.tags), len(vocab.tags), dtype=torch.bool))
+        if settings.learned:
+            self.encoder = make_encoder(settings.encoder, vocab, run=run)
+            self.arcs = PairScorer(self.encoder.outputs, settings.mlp, distance=True)
+
+    def learn(self, stage: str, sentences: Sequence[Encoded]) -> None:
+        """Note the tags of all arcs of the training trees; tags that training never saw rule nothing out."""
+        if not self.settings.dictionary:
+            return
+        seen, unseen = torch.zeros_like(self.seen, device="cpu"), torch.ones(len(self.seen), dtype=torch.bool)
+        for sentence in sentences:
+            if stage in sentence.gold:
+                heads = np.atleast_2d(sentence.gold[stage])[0]  # of labelled trees, relations stand below
+                tags = torch.from_numpy(sentence.tokens[2])
+                unseen[tags] = False
+                seen[tags[torch.from_numpy(heads[1:])], tags[1:-1]] = True
+        seen[unseen], seen[:, unseen] = True, True
+        self.seen.copy_(seen)
+
+    def loss(self, batch: Batch, gold: Parts) -> Values:
+        """Negative log-likelihood of the gold trees among those possible."""
+        scores, mask = self._scores(batch, noisy=True), self._possible(batch) | (gold > 0)
+        entropy = float(self.settings.entropy)
+        return spigot.crf_nll(scores, gold.to(scores.dtype), self.trees, mask=mask, entropy=entropy)
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Mask:
+        """The arcs that are worth scoring."""
+        possible = self._possible(batch)
+        if not self.settings.learned:
+            return possible
+        marginals = self.trees.marginals(self._scores(batch, noisy=False), possible).masked_fill(~possible, -1)
+        kept = marginals >= self.settings.threshold * marginals.amax(-2, keepdim=True)
+        if batch.size > self.settings.top_heads:
+            best = marginals.topk(self.settings.top_heads, dim=-2).indices
+            kept &= torch.zeros_like(kept).scatter_(-2, best, True)
+        return possible & (kept | _chain(batch))
+
+    @torch.no_grad()
+    def scores(self, batches: Iterable[tuple[Batch, Parts]]) -> dict[str, float]:
+        """How many heads it leaves a word, how many of the gold ones, and how many its own best trees have.
+
+        Args:
+            batches: Sentences and their gold arcs.
+        """
+        arcs = words = left = right = 0
+        for batch, gold in batches:
+            kept, possible = self(batch), self._possible(batch)
+            z = self.trees.argmax(self._scores(batch, noisy=False), possible)
+            arcs, words = arcs + int(kept.sum()), words + int(batch.lengths.sum())
+            left, right = left + int((kept & (gold > 0)).sum()), right + int((z * gold).sum())
+        words = max(words, 1)
+        return {"heads_a_word": arcs / words, "recall": 100 * left / words, "UAS": 100 * right / words}
+
+    def _possible(self, batch: Batch) -> Mask:
+        """The arcs between tags that some arc of training has, and those from the word before."""
+        tags, exists = batch.tags[:, :-1], self.trees.mask(batch.lengths, batch.size)
+        return exists & (self.seen[tags.unsqueeze(-1), tags.unsqueeze(-2)] | _chain(batch))
+
+    def _scores(self, batch: Batch, *, noisy: bool) -> Float[Tensor, "batch n n"]:
+        return self.arcs(self.encoder(batch, noisy=noisy)).squeeze(-1)
+
+
+def _chain(batch: Batch) -> Bool[Tensor, "n n"]:
+    """The arcs from each word to the next."""
+    return torch.ones(batch.size - 1, dtype=torch.bool, device=batch.device).diag(1)
+
+
+@final
+class TreeDecision(AbstractDecision):
+    """Trees, and the best relation of each arc.
+
+    Args:
+        annotation: What they are called.
+        trees: The trees, without relations.
+        best: The best relation of every arc, -1 where there is none.
+
+    Example:
+        >>> import torch
+        >>> trees = torch.tensor([[[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])       # 0 -> 2 -> 1
+        >>> best = torch.tensor([[[-1, 1, 1], [-1, -1, 0], [-1, 0, -1]]], dtype=torch.int32)
+        >>> decision = TreeDecision(Trees(relations=("nsubj", "root")), trees, best)
+        >>> decision.found([2])
+        [{'heads': (2, 0), 'relations': ('nsubj', 'root')}]
+        >>> decision.parts().nonzero().tolist()
+        [[0, 0, 2, 1], [0, 2, 1, 0]]
+    """
+
+    def __init__(self, annotation: Trees, trees: Parts, best: Int[Tensor, "batch n n"]) -> None:
+        self._annotation, self._trees, self._best = annotation, trees, best
+
+    def parts(self) -> Parts:
+        """The trees with their relations."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> Parts:
+        z = self._trees.new_zeros(*self._trees.shape, len(self._annotation.relations or ()))
+        return z.scatter_(-1, self._best.clamp(min=0).long().unsqueeze(-1), self._trees.unsqueeze(-1))
+
+    def heads(self) -> ChosenHeads:
+        """The head of each word, and its relation to it."""
+        return ChosenHeads(*self._chosen)
+
+    @cached_property
+    def _chosen(self) -> tuple[Int[Tensor, "batch n"], Int[Tensor, "batch n"]]:
+        heads = tree_heads(self._trees)
+        relations = self._best.gather(1, heads.unsqueeze(1)).squeeze(1)
+        return heads.masked_fill(relations < 0, -1), relations  # what has no relation is no word
+
+    def found(self, lengths: Sequence[int]) -> list[dict[str, Any]]:
+        """The heads of each sentence, and the relations."""
+        heads, relations = self._chosen
+        names = self._annotation.relations or ()
+        return [
+            {
+                self._annotation.name: tuple(row[1 : length + 1]),
+                self._annotation.relation_field: tuple([names[k] for k in some[1 : length + 1]]),
+            }
+            for row, some, length in zip(heads.tolist(), relations.tolist(), lengths, strict=True)
+        ]
+
+
+def has_tree(trees: AbstractTrees, mask: Bool[Tensor, "n n"], length: int) -> bool:
+    """Whether a mask leaves any tree over so many words.
+
+    Example:
+        >>> from spigot import ProjectiveTrees
+        >>> mask = torch.tensor([[False, True, False], [False, False, True], [False, False, False]])
+        >>> has_tree(ProjectiveTrees(), mask, 2), has_tree(ProjectiveTrees(), mask.T, 2)
+        (True, False)
+    """
+    if not mask[:, 1 : length + 1].any(0).all():  # a word without any arc would pass for padding below
+        return False
+    try:
+        trees.argmax(torch.zeros(mask.shape), mask)
+    except NoStructureError:
+        return False
+    return True
+
+
+def tree_mask(demands: Constraints, size: int) -> Bool[Tensor, "n n"]:
+    """The arcs that the trees of a sentence may have.
+
+    Example:
+        >>> tree_mask(Constraints(heads=((1, 2),)), 3).int()        # no head but 2 is left to word 1
+        tensor([[1, 0, 1],
+                [1, 0, 1],
+                [1, 1, 1]], dtype=torch.int32)
+    """
+    allowed = torch.ones(size, size, dtype=torch.bool)
+    for word, head in demands.heads:
+        allowed[:, word] = False
+        allowed[head, word] = True
+    for word, head in demands.not_heads:
+        allowed[head, word] = False
+    return allowed
+
+
+def conflict(demands: Constraints, trees: AbstractTrees, length: int) -> Constraints:
+    """Constraints that leave no tree, without those that are not to blame: each is dropped without which there is none.
+
+    Args:
+        demands: The constraints.
+        trees: The trees.
+        length: Words of the sentence.
+
+    Example:
+        >>> from spigot import ProjectiveTrees
+        >>> conflict(Constraints(heads=((1, 2), (2, 1), (3, 2))), ProjectiveTrees(), 3).heads
+        ((1, 2), (2, 1))
+    """
+    exists = trees.mask(torch.tensor([length]))[0]
+    for name in ("not_heads", "heads"):
+        for one in getattr(demands, name):
+            fewer = replace(demands, **{name: tuple(other for other in getattr(demands, name) if other != one)})
+            if not has_tree(trees, exists & tree_mask(fewer, length + 1), length):
+                demands = fewer
+    return demands
+
+
+def no_tree(demands: Constraints, trees: AbstractTrees) -> str:
+    """What to tell a user whose constraints leave no tree."""
+    kind = ("projective tree" if trees.projective else "tree") + (" with a single root" if trees.single_root else "")
+    return f"No {kind} meets these constraints together: {demands.describe(graphs=False)}; drop one of them."
+
 
 PRUNER = "pruner"
 

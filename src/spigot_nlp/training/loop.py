@@ -17,12 +17,11 @@ import torch
 from spigot_nlp.batches import Annotations, Encoded, bucketed, collate, task_order
 from spigot_nlp.config import Config
 from spigot_nlp.corpora.corpus import Corpus, load_corpus
-from spigot_nlp.devices import find_device
 from spigot_nlp.encoders import AbstractEncoder, Precision
 from spigot_nlp.models import checkpoint
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.parts import owner_of
-from spigot_nlp.models.system import System
+from spigot_nlp.models.system import System, owner_of
+from spigot_nlp.threads import find_device
 from spigot_nlp.training.average import RunningMean
 from spigot_nlp.training.development import development_scores, judging_measure
 from spigot_nlp.training.distributed import anyone, is_main, mean_memory, processes, share, total, wait

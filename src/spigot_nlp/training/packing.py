@@ -17,7 +17,7 @@ from torch import Tensor
 
 from spigot_nlp.bundled import base_folder, run_folder
 from spigot_nlp.corpora.corpus import load_lemmatised
-from spigot_nlp.data.tagging.lemma_table import LemmaTable
+from spigot_nlp.data.tagging.lemmas import LemmaTable
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.models import checkpoint

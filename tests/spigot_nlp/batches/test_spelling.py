@@ -3,7 +3,7 @@
 import torch
 
 from spigot_nlp.batches import collate, encode, spelt
-from spigot_nlp.batches.spelling import LONGEST
+from spigot_nlp.batches.batch import LONGEST
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.vocab import Vocab
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from spigot_nlp.data.formats import FORMATS, Format, FormatError, formats, guess, read, write
+from spigot_nlp.data.formats import FORMATS, Format, FormatError, guess, read, write
 from spigot_nlp.data.formats.files import LINE, Block, Layout, Malformed
-from spigot_nlp.data.merge import merge
+from spigot_nlp.data.join import merge
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 
 TREE = (
@@ -309,7 +309,7 @@ def test_a_format_with_a_sentence_on_each_line(monkeypatch: pytest.MonkeyPatch) 
         layout = sentence.source if isinstance(sentence.source, Layout) else Layout(tail="\n")
         return " ".join(sentence.forms), layout
 
-    monkeypatch.setitem(formats.FORMATS, "words", Format(parse, render, (".words",), by_line=True))
+    monkeypatch.setitem(FORMATS, "words", Format(parse, render, (".words",), by_line=True))
     for text in ("a b\n# c\n\nd", "\n\na\n", "a\r\nb c\r\n\r\n", ""):
         assert round_trip(text.encode(), "words") == text.encode()
     out = io.StringIO()
@@ -323,7 +323,7 @@ def test_a_format_with_any_number_of_sentences_on_a_line(monkeypatch: pytest.Mon
             raise Malformed(0, "no shouting.")
         return [Sentence((word,), id=str(block.first)) for word in block.lines[0].split() if word != "-"]
 
-    monkeypatch.setitem(formats.FORMATS, "bag", Format(parse, lambda sentence, opens: ("", LINE), by_line=True))
+    monkeypatch.setitem(FORMATS, "bag", Format(parse, lambda sentence, opens: ("", LINE), by_line=True))
     seen: list[FormatError] = []
     found = list(read(io.StringIO("a b\n-\nc ! d\n\ne\n"), "bag", skip_bad=seen.append))
     assert [(sentence.id, *sentence.forms) for sentence in found] == [("1", "a"), ("1", "b"), ("5", "e")]

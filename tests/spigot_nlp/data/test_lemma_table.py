@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.tagging.lemma_table import Change, LemmaTable
-from spigot_nlp.data.tagging.lemmas import Lemmatiser
+from spigot_nlp.data.tagging.lemmas import Change, LemmaTable, Lemmatiser
 
 PAST = ["walked walk", "talked talk", "rained rain", "asked ask", "looked look", "liked like", "hoped hope", "used use"]
 TEXT = [

@@ -16,9 +16,8 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.formats.conll import ConllSource
 from spigot_nlp.data.formats.files import FormatError
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.text.decoding import Decoder
 from spigot_nlp.data.text.raw import LONGEST, Splitter, detokenise, sentences, tokenise
-from spigot_nlp.data.text.reading import Reader
+from spigot_nlp.data.text.reading import Decoder, Reader
 from spigot_nlp.data.text.spacing import spacing_of, with_text
 
 # Signs with a meaning to the tokeniser, and characters that break careless ones: lone surrogates, NUL, marks, joiners.

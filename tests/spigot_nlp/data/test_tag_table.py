@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.tagging.agreement import agreed
-from spigot_nlp.data.tagging.lemma_table import LemmaTable
-from spigot_nlp.data.tagging.lemmas import Lemmatiser
-from spigot_nlp.data.tagging.tag_table import TagTable
+from spigot_nlp.data.tagging.lemmas import LemmaTable, Lemmatiser, TagTable, agreed
 
 
 def seen(*words: str) -> list[Sentence]:

@@ -14,10 +14,9 @@ from safetensors import numpy as safetensors
 
 from spigot import kernels
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.tagging import perceptron, tag_features
-from spigot_nlp.data.tagging.perceptron import Features
-from spigot_nlp.data.tagging.tag_features import PROPERTIES, TagFeatures, properties
-from spigot_nlp.data.tagging.tagger import Tagger, jackknife
+from spigot_nlp.data.tagging import tagger as perceptron
+from spigot_nlp.data.tagging import tagger as tag_features
+from spigot_nlp.data.tagging.tagger import PROPERTIES, Features, TagFeatures, Tagger, jackknife, properties
 
 compiled = pytest.mark.skipif(kernels.compiled is None, reason="there is no kernel to compare")
 

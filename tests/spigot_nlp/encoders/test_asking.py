@@ -15,8 +15,7 @@ from spigot_nlp.batches import collate, encode
 from spigot_nlp.batches.pieces import Frame
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import TransformerEncoder, TransformerSettings
-from spigot_nlp.encoders.asking import ask, check
-from spigot_nlp.encoders.pretrained import Pretrained
+from spigot_nlp.encoders.pretrained import Pretrained, ask, check
 from tests.spigot_nlp import transformers as tiny
 from tests.spigot_nlp.parsing import sentences
 
@@ -114,7 +113,7 @@ def test_rounding_is_no_fault_and_what_has_no_values_is_not_tried(
 ) -> None:
     found = Pretrained.load(str(folder))
     check("mine", found.model.bfloat16(), found.frame(0), 120, found.layers)
-    monkeypatch.setattr("spigot_nlp.encoders.asking._said", pytest.fail)
+    monkeypatch.setattr("spigot_nlp.encoders.pretrained._said", pytest.fail)
     check("mine", found.model.to("meta"), found.frame(0), 120, found.layers)
 
 

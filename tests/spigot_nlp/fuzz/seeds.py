@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from spigot_nlp.config import make_config
-from spigot_nlp.data.formats.formats import write
+from spigot_nlp.data.formats import write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.models import checkpoint

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from spigot_nlp.config import load_config
-from spigot_nlp.data.formats.formats import FORMATS, read, write
+from spigot_nlp.data.formats import FORMATS, read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.text.conventions import Conventions

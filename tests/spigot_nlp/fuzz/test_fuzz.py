@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from spigot_nlp.data.formats.formats import read
+from spigot_nlp.data.formats import read
 from tests.spigot_nlp.fuzz import seeds, sst_reader
 from tests.spigot_nlp.fuzz.contract import Broken, held
 from tests.spigot_nlp.fuzz.mutation import mutated

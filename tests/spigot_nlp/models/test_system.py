@@ -13,9 +13,8 @@ from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.build import fresh
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.system import System
+from spigot_nlp.models.system import Passed, System, Wire
 from spigot_nlp.models.trace import trace_sentence
-from spigot_nlp.models.wire import Passed, Wire
 from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import batch_of, review_corpus, sentences
 

@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from spigot import kernels
-from spigot_nlp.nn.best_products import WIDEST, best_products, best_products_reference
 from spigot_nlp.nn.biaffine import Biaffine
-from spigot_nlp.nn.whole import whole_weights
+from spigot_nlp.nn.quantised import WIDEST, best_products, best_products_reference, whole_weights
 
 pytestmark = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from spigot_nlp.batches.spelling import LETTERS, letters_of
-from spigot_nlp.nn import characters
-from spigot_nlp.nn.characters import CharacterCNN
+from spigot_nlp.batches.batch import LETTERS, letters_of
+from spigot_nlp.encoders import bilstm as characters
+from spigot_nlp.encoders.bilstm import CharacterCNN
 
 
 def test_filters_slide_over_letters() -> None:

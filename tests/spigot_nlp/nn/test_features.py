@@ -2,7 +2,7 @@
 
 import torch
 
-from spigot_nlp.nn.features import head_features
+from spigot_nlp.wires.readers import head_features
 
 
 def test_equation_7_head_features() -> None:

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from spigot import kernels
-from spigot_nlp.nn.encoder import BiLSTM
-from spigot_nlp.nn.lstm import kernels_read, read_both_ways
+from spigot_nlp.nn.encoder import BiLSTM, kernels_read, read_both_ways
 
 pytestmark = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 

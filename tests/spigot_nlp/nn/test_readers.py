@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from spigot_nlp.annotations.trees import tree_parts
-from spigot_nlp.nn.readers import HeadReader, RoundReader
+from spigot_nlp.wires.readers import HeadReader, RoundReader
 
 
 def randomised(module: nn.Module) -> nn.Module:

@@ -5,10 +5,9 @@ import torch
 from torch import nn
 
 from spigot import kernels
-from spigot_nlp.nn.activations import quick_tanh_
 from spigot_nlp.nn.encoder import BiLSTM
-from spigot_nlp.nn.recurrence import layer_weights, read_layer, read_layer_reference
-from spigot_nlp.nn.whole import LARGEST, rounded
+from spigot_nlp.nn.quantised import LARGEST, layer_weights, read_layer, read_layer_reference, rounded
+from spigot_nlp.nn.scorers import quick_tanh_
 
 needs_kernels = pytest.mark.skipif(not kernels.available, reason="there are no kernels")
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from spigot import kernels
 from spigot_nlp.nn.biaffine import Biaffine
-from spigot_nlp.nn.whole import (
+from spigot_nlp.nn.quantised import (
     LARGEST,
     Linear,
     Remembered,

@@ -12,12 +12,11 @@ from spigot_nlp.batches import Batch, collate, encode
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import BiLSTMEncoder, BiLSTMSettings
-from spigot_nlp.nn.readers import HeadReader, RoundReader
 from spigot_nlp.stages import ClassStage, Surroundings
 from spigot_nlp.stages.classes import ClassSettings
 from spigot_nlp.training.optimiser import ModelOptimiser
 from spigot_nlp.values import Optimiser, merged
-from spigot_nlp.wires.readers import Roles, Rounds
+from spigot_nlp.wires.readers import HeadReader, Roles, RoundReader, Rounds
 from tests.spigot_nlp.parsing import classification, reviews, sentences
 
 TEXT = [*reviews(5), replace(sentences(1)[0].without_annotation(), forms=("cat",), lemmas=None, tags=None, label=1)]

@@ -15,9 +15,9 @@ from spigot_nlp.corpora.corpus import Corpus, Split
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 from spigot_nlp.models.inspection import inspect
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.wire import Answer
+from spigot_nlp.models.system import Answer
 from spigot_nlp.stages.constraints import Constraints, Infeasible
-from spigot_nlp.stages.graph_limits import GraphLimits
+from spigot_nlp.stages.graphs import GraphLimits
 from spigot_nlp.stages.stage import Evidence
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import (

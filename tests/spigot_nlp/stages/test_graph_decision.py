@@ -10,13 +10,11 @@ import spigot
 from spigot import kernels
 from spigot_nlp.annotations.graphs import Graphs
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.wire import Answer
-from spigot_nlp.nn.best_products import WIDEST
+from spigot_nlp.models.system import Answer
 from spigot_nlp.nn.biaffine import WholeSides
-from spigot_nlp.nn.whole import whole_weights
-from spigot_nlp.stages.graph_decision import GraphDecision, RoleRules, likely_roles
+from spigot_nlp.nn.quantised import WIDEST, whole_weights
 from spigot_nlp.stages.graph_scores import Scored, dense_parts, graph_marginals
-from spigot_nlp.stages.graphs import GraphStage
+from spigot_nlp.stages.graphs import GraphDecision, GraphStage, RoleRules, likely_roles
 from spigot_nlp.training.start import build
 from tests.spigot_nlp.parsing import corpus, experiment, sentences
 

@@ -13,10 +13,10 @@ from spigot_nlp.batches import Batch, Encoded, collate, encode
 from spigot_nlp.data.sentence import Graph, Sentence
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.stages import GraphStage, Surroundings
-from spigot_nlp.stages.evidence import HelperPlan
 from spigot_nlp.stages.graph_scores import graph_marginals
 from spigot_nlp.stages.graphs import GraphSettings, Scored
 from spigot_nlp.stages.joint_likelihood import marginals as joint_marginals
+from spigot_nlp.stages.stage import HelperPlan
 from spigot_nlp.wires.estimators import estimator_settings
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import batch_of, experiment, of_lengths, parser, semantics

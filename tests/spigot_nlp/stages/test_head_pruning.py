@@ -16,8 +16,7 @@ from spigot_nlp.models.inspection import inspect
 from spigot_nlp.models.system import System
 from spigot_nlp.stages import TreeStage
 from spigot_nlp.stages.constraints import Constraints
-from spigot_nlp.stages.head_pruning import HeadPruner, HeadPruning
-from spigot_nlp.stages.trees import TreeSettings
+from spigot_nlp.stages.trees import HeadPruner, HeadPruning, TreeSettings
 from spigot_nlp.training import Step, train
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import batch_of, corpus, experiment, load, of_lengths, parser, sentences, syntax

@@ -17,10 +17,10 @@ from spigot_nlp.data.formats import read, write
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.inspection import head_entropy, inspect
 from spigot_nlp.models.parser import Parser
-from spigot_nlp.models.wire import Answer
+from spigot_nlp.models.system import Answer
 from spigot_nlp.stages import TreeStage
 from spigot_nlp.stages.constraints import Constraints
-from spigot_nlp.stages.tree_decision import TreeDecision
+from spigot_nlp.stages.trees import TreeDecision
 from spigot_nlp.training.start import build
 from tests.spigot import brute
 from tests.spigot_nlp.parsing import batch_of, corpus, experiment, load, sentences, syntax

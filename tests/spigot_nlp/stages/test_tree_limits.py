@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spigot import AbstractTrees, NonProjectiveTrees, NoStructureError, ProjectiveTrees
-from spigot_nlp.stages.tree_limits import has_tree
+from spigot_nlp.stages.trees import has_tree
 
 TREES = [kind(single_root=single) for kind in (ProjectiveTrees, NonProjectiveTrees) for single in (True, False)]
 CYCLE = torch.tensor([[False, False, False], [False, False, True], [False, True, False]])

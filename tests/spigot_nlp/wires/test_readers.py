@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from spigot_nlp.nn.readers import HeadReader, RoundReader
 from spigot_nlp.wires import READERS, AbstractReader, ChosenHeads
-from spigot_nlp.wires.readers import Embedded, Heads, Roles, Rounds, reader_settings
+from spigot_nlp.wires.readers import Embedded, HeadReader, Heads, Roles, RoundReader, Rounds, reader_settings
 
 BATCH, N, INPUTS, WIDTH = 2, 4, 3, 5
 

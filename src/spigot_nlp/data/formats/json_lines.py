@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeGuard
 
+from spigot_nlp.data.formats.conll import count, cycle_reason, find_cycle
 from spigot_nlp.data.formats.files import LINE, Block, Layout, Malformed, shown
 from spigot_nlp.data.formats.lines import LineSource, line_source
-from spigot_nlp.data.formats.table import count, cycle_reason, find_cycle
 from spigot_nlp.data.sentence import CLASS_NAME, Arc, Graph, Sentence
 
 _KEYS = (

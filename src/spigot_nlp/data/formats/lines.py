@@ -7,8 +7,8 @@ text must be tokenised as the training data are.
 import re
 from dataclasses import dataclass
 
+from spigot_nlp.data.formats.conll import describe
 from spigot_nlp.data.formats.files import LINE, Block, Layout, Malformed, shown
-from spigot_nlp.data.formats.table import describe
 from spigot_nlp.data.sentence import Sentence
 
 # A byte order mark in the middle of a file, where two were joined, is no part of a word either.

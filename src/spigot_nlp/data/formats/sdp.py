@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from sys import intern
 
-from spigot_nlp.data.formats.files import PLAIN, Block, Layout, Malformed, shown
-from spigot_nlp.data.formats.table import (
+from spigot_nlp.data.formats.conll import (
     check_graph,
     check_order,
     check_rows,
@@ -25,6 +24,7 @@ from spigot_nlp.data.formats.table import (
     names,
     rows_of,
 )
+from spigot_nlp.data.formats.files import PLAIN, Block, Layout, Malformed, shown
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 
 HEADER = "#SDP 2015"

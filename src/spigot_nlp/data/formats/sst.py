@@ -13,8 +13,8 @@ from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
+from spigot_nlp.data.formats.conll import describe
 from spigot_nlp.data.formats.files import LINE, Block, Layout, Malformed, shown
-from spigot_nlp.data.formats.table import describe
 from spigot_nlp.data.sentence import Sentence
 
 _NEUTRAL = 2

@@ -2,21 +2,325 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import final
+from functools import cached_property
+from itertools import accumulate, chain, islice
+from typing import NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors import numpy as safetensors
 
+from spigot import kernels
 from spigot_nlp.data.formats.files import written
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.tagging import perceptron
-from spigot_nlp.data.tagging.perceptron import Ints
-from spigot_nlp.data.tagging.tag_features import PROPERTIES, TagFeatures
+from spigot_nlp.data.tagging import tagger as perceptron
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+
+class Features(NamedTuple):
+    """The tokens of many sentences in one row, as rows of a table of weights; a negative row is absent.
+
+    Attributes:
+        plain: `(tokens, a)`: the rows that do not depend on earlier tags.
+        paired: `(tokens, b)`: the rows to which the previous tag is added.
+        fixed: `(tokens,)`: the tag of a word that needs no scoring, or -1.
+        starts: `(sentences + 1,)`: sentence `s` is the tokens from `starts[s]` to `starts[s + 1]`.
+        history: The first of the `(tags + 1)²` rows of the two previous tags.
+        tags: How many tags there are. Tag number `tags` stands before the first word.
+    """
+
+    plain: Ints
+    paired: Ints
+    fixed: Ints
+    starts: Longs
+    history: int
+    tags: int
+
+
+def tag(features: Features, weights: Ints) -> Ints:
+    """The best tag of each token, from left to right; ties go to the smaller tag.
+
+    Args:
+        features: The tokens.
+        weights: `(rows, tags or more)`; columns beyond the tags only keep the rows aligned.
+
+    Example:
+        >>> plain, fixed = np.array([[0], [1]], dtype=np.int32), np.array([-1, -1], dtype=np.int32)
+        >>> features = Features(plain, np.empty((2, 0), dtype=np.int32), fixed, np.array([0, 2]), 2, 2)
+        >>> weights = np.zeros((11, 2), dtype=np.int32)
+        >>> weights[1, 1] = 1  # the second word's row prefers the second tag
+        >>> tag(features, weights).tolist()
+        [0, 1]
+    """
+    if kernels.compiled is None:
+        return tag_reference(features, weights)
+    tagged = np.empty(len(features.fixed), dtype=np.int32)
+    kernels.compiled.perceptron_tag(*features, weights, tagged)
+    return tagged
+
+
+def train(features: Features, order: Longs, gold: Ints, weights: Ints, totals: Longs, step: int) -> int:
+    r"""One pass over the sentences in the order given; changes the weights and totals.
+
+    A mistaken token adds 1 to the gold tag's weights and takes 1 from the predicted tag's. With $u_t$ the update of
+    step $t$, `totals` collects $\sum_t t\,u_t$. If the next step is $T$, the weights after each step so far sum to
+    $T w - \text{totals}$: averaging costs nothing while nothing changes.
+
+    Args:
+        features: The tokens.
+        order: The sentences to visit.
+        gold: The tag of each token.
+        weights: As for `tag`.
+        totals: Of the shape of the weights.
+        step: The number of the first step. Only tokens that are scored take one.
+
+    Returns:
+        The number of the next step.
+
+    References:
+        Collins (2002), Discriminative training methods for hidden Markov models.
+    """
+    if kernels.compiled is None:
+        return train_reference(features, order, gold, weights, totals, step)
+    return kernels.compiled.perceptron_train(*features, order, gold, weights, totals, step)
+
+
+def tag_reference(features: Features, weights: Ints) -> Ints:
+    """`tag` in numpy."""
+    tagged = np.empty(len(features.fixed), dtype=np.int32)
+    for s in range(len(features.starts) - 1):
+        _walk(features, s, weights, lambda i, guess, _: tagged.__setitem__(i, guess))
+    return tagged
+
+
+def train_reference(features: Features, order: Longs, gold: Ints, weights: Ints, totals: Longs, step: int) -> int:
+    """`train` in numpy."""
+
+    def learn(i: int, guess: int, rows: Longs | None) -> None:
+        nonlocal step
+        if rows is None:
+            return
+        if guess != gold[i]:
+            # A row may stand for two features of the same token only by mistake of the caller; add.at counts both.
+            for label, delta in ((gold[i], 1), (guess, -1)):
+                np.add.at(weights[:, label], rows, delta)
+                np.add.at(totals[:, label], rows, delta * step)
+        step += 1
+
+    for s in order:
+        _walk(features, int(s), weights, learn)
+    return step
+
+
+def _walk(features: Features, sentence: int, weights: Ints, visit: Callable[[int, int, Longs | None], None]) -> None:
+    """Predicts the tags of one sentence and shows each to `visit`, with the rows it was scored by, if it was."""
+    plain, paired, fixed, starts, history, tags = features
+    previous = before = tags
+    for i in range(int(starts[sentence]), int(starts[sentence + 1])):
+        guess, rows = int(fixed[i]), None
+        if guess < 0:
+            beside = paired[i][paired[i] >= 0].astype(np.int64) + previous
+            pair = history + previous * (tags + 1) + before
+            rows = np.concatenate([[pair], plain[i][plain[i] >= 0], beside])
+            guess = int(weights[rows, :tags].sum(0).argmax())
+        visit(i, guess, rows)
+        before, previous = previous, guess
+
+
+PROPERTIES = ("form", "lower", "first", "prefix2", "prefix3", "suffix1", "suffix2", "suffix3", "suffix4", "shape")
+_LOWER, _SUFFIX3, _SHAPE = (PROPERTIES.index(name) for name in ("lower", "suffix3", "shape"))
+
+# Which word, counted from the one being tagged, and which of its properties.
+_TEMPLATES = (
+    *((0, column) for column in range(len(PROPERTIES))),
+    *((offset, _LOWER) for offset in (-2, -1, 1, 2)),
+    *((offset, _SUFFIX3) for offset in (-1, 1)),
+    *((offset, _SHAPE) for offset in (-1, 1)),
+)
+# Two neighbours together, lower-cased, and how often training must have seen them.
+_BIGRAMS = (-1, 0), (0, 1)
+_BIGRAM_COUNT = 2
+# A lower-cased word this frequent is also looked at together with the previous tag.
+_PAIRED_COUNT = 20
+# A word this frequent that has one tag this often always gets it.
+_FIXED_COUNT, _FIXED_SHARE = 20, 0.995
+
+_REACH = 2
+_BOUNDARY = 0  # the number of every property of the place before the first or after the last word
+_REMEMBERED = 200_000  # word types kept between calls: a stream may hold any number of them
+
+
+def properties(form: str) -> tuple[str, ...]:
+    """The properties of a word, in the order of `PROPERTIES`.
+
+    Example:
+        >>> dict(zip(PROPERTIES, properties("Mid-1990s")))["shape"]
+        'Xxx-ddx'
+    """
+    low = form.lower()
+    shape = re.sub(r"\d", "d", re.sub(r"[^\W\d_]", lambda letter: "X" if letter[0].isupper() else "x", form))
+    shape = re.sub(r"(.)\1+", r"\1\1", shape)
+    return form, low, form[:1], low[:2], low[:3], low[-1:], low[-2:], low[-3:], low[-4:], shape
+
+
+@dataclass(frozen=True)
+class TagFeatures:
+    """The features that training has seen. Anything else is simply absent from a token.
+
+    Attributes:
+        tags: The tags, sorted.
+        values: For each property, its known values, the most frequent first; the number of a value is its place,
+            counted from 1.
+        paired: The first so many lower-cased words are also looked at together with the previous tag.
+        bigrams: For the word and the one before it, and for the word and the one after it: the known pairs, as
+            `left * (words + 1) + right`, ascending.
+        fixed: The tag of each word that needs no scoring.
+
+    Example:
+        >>> features = TagFeatures.collect([("Rain", "fell")], [("NN", "VBD")])
+        >>> features.tags, features.values[1]
+        (('NN', 'VBD'), ('rain', 'fell'))
+        >>> int((features.encode([("Snow", "fell")]).plain[0] >= 0).sum())  # what this "Snow" shares with that "Rain"
+        9
+    """
+
+    tags: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    paired: int
+    bigrams: tuple[Longs, Longs]
+    fixed: dict[str, str]
+
+    @classmethod
+    def collect(cls, texts: Sequence[Sequence[str]], tags: Sequence[Sequence[str]]) -> "TagFeatures":
+        """The features of training text: its sentences and their tags."""
+        counts = Counter(zip(chain.from_iterable(texts), chain.from_iterable(tags), strict=True))
+        forms: Counter[str] = Counter()
+        best: dict[str, tuple[int, str]] = {}
+        for (form, tag), count in counts.items():
+            forms[form] += count
+            best[form] = max(best.get(form, (0, "")), (count, tag))
+        values: tuple[Counter[str], ...] = tuple(Counter() for _ in PROPERTIES)
+        for form, count in forms.items():
+            for counter, value in zip(values, properties(form), strict=True):
+                counter[value] += count
+        known = cls(
+            tags=tuple(sorted({tag for _, tag in counts})),
+            values=tuple(tuple(value for value, _ in counter.most_common()) for counter in values),
+            paired=sum(count >= _PAIRED_COUNT for count in values[_LOWER].values()),
+            bigrams=(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)),
+            fixed={
+                form: tag
+                for form, (count, tag) in best.items()
+                if forms[form] >= _FIXED_COUNT and count >= _FIXED_SHARE * forms[form]
+            },
+        )
+        around = known._around(texts)[0]
+        found = [np.unique(known._bigram(around, pair), return_counts=True) for pair in _BIGRAMS]
+        left, right = (keys[seen >= _BIGRAM_COUNT] for keys, seen in found)
+        return cls(known.tags, known.values, known.paired, (left, right), known.fixed)
+
+    @property
+    def rows(self) -> int:
+        """How many rows the table of weights has."""
+        return self._starts[-1] + (len(self.tags) + 1) ** 2
+
+    def encode(self, texts: Sequence[Sequence[str]]) -> Features:
+        """The features of sentences, all in one row."""
+        around, starts = self._around(texts)
+        tokens, (first, *others) = len(around), self._starts
+        plain = np.empty((tokens, len(_TEMPLATES) + len(_BIGRAMS)), dtype=np.int32)
+        for column, ((offset, name), row) in enumerate(zip(_TEMPLATES, (first, *others), strict=False)):
+            numbers = self._types.table[around[:, _REACH + offset], name]
+            plain[:, column] = np.where(numbers >= 0, numbers + row, -1)
+        bigram_rows = others[len(_TEMPLATES) - 1 :]
+        for column, (pair, known, row) in enumerate(zip(_BIGRAMS, self.bigrams, bigram_rows, strict=False)):
+            keys = self._bigram(around, pair)
+            places = np.searchsorted(known, keys)
+            found = np.take(known, places, mode="clip") == keys if len(known) else np.zeros(tokens, dtype=bool)
+            plain[:, len(_TEMPLATES) + column] = np.where(found, places + row, -1)
+
+        one, each, history = self._starts[-3:]
+        words = self._types.table[around[:, _REACH], _LOWER]
+        paired = np.full((tokens, 2), one, dtype=np.int32)
+        frequent = (words > _BOUNDARY) & (words <= self.paired)
+        paired[:, 1] = np.where(frequent, each + (words - 1) * (len(self.tags) + 1), -1)
+        fixed = np.ascontiguousarray(self._types.table[around[:, _REACH], -1])
+        return Features(plain, paired, fixed, starts, history, len(self.tags))
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        """The first row of each template, of each bigram, of the previous tag, of its pairs and of the history."""
+        sizes = [len(self.values[name]) + 1 for _, name in _TEMPLATES]
+        sizes += [len(known) for known in self.bigrams]
+        sizes += [len(self.tags) + 1, self.paired * (len(self.tags) + 1)]
+        return (0, *accumulate(sizes))
+
+    @cached_property
+    def _types(self) -> "_WordTypes":
+        return _WordTypes(self)
+
+    def _around(self, texts: Sequence[Sequence[str]]) -> tuple[Longs, Longs]:
+        """The types of each word and its neighbours, `(tokens, 2 * _REACH + 1)`, and where the sentences start."""
+        self._types.meet(chain.from_iterable(texts))
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        # Sentences stand in one row with places between them that belong to none.
+        places = np.arange(starts[-1]) + _REACH * np.repeat(np.arange(1, len(texts) + 1), lengths)
+        row = np.full(starts[-1] + _REACH * (len(texts) + 1), _BOUNDARY, dtype=np.int64)
+        row[places] = np.fromiter(self._types.numbers(chain.from_iterable(texts)), np.int64, int(starts[-1]))
+        return row[places[:, None] + np.arange(-_REACH, _REACH + 1)], starts
+
+    def _bigram(self, around: Longs, pair: tuple[int, int]) -> Longs:
+        """Each token's key of a pair of neighbours; -1 where one of them is unknown."""
+        left, right = (self._types.table[around[:, _REACH + offset], _LOWER].astype(np.int64) for offset in pair)
+        return np.where((left < 0) | (right < 0), -1, left * (len(self.values[_LOWER]) + 1) + right)
+
+
+class _WordTypes:
+    """The word types met so far, numbered.
+
+    Attributes:
+        table: For the type of each number, the numbers of its properties, -1 where unknown, and its fixed tag or -1.
+    """
+
+    table: Ints
+
+    def __init__(self, known: TagFeatures) -> None:
+        self._values = [{value: number for number, value in enumerate(values, 1)} for values in known.values]
+        places = {tag: place for place, tag in enumerate(known.tags)}
+        self._fixed = {form: places[tag] for form, tag in known.fixed.items()}
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.table = np.array([[_BOUNDARY] * len(PROPERTIES) + [-1]], dtype=np.int32)
+
+    def meet(self, forms: Iterable[str]) -> None:
+        """Makes sure that these words have numbers."""
+        if len(self._numbers) > _REMEMBERED:
+            self._forget()
+        new = list(set(forms) - self._numbers.keys())
+        if not new:
+            return
+        rows = [[*map(_number, self._values, properties(form)), self._fixed.get(form, -1)] for form in new]
+        self._numbers.update(zip(new, range(len(self.table), len(self.table) + len(new)), strict=True))
+        self.table = np.concatenate([self.table, np.array(rows, dtype=np.int32)])
+
+    def numbers(self, forms: Iterable[str]) -> Iterator[int]:
+        """The numbers of words met before."""
+        return map(self._numbers.__getitem__, forms)
+
+
+def _number(numbers: dict[str, int], value: str) -> int:
+    return numbers.get(value, -1)
+
 
 _KIND = "spigot tagger 1"
 _CHUNK = 512  # sentences tagged in one go: enough to forget the cost of a call, few enough to stream

@@ -13,10 +13,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.text.abbreviations import PREFIXES
 from spigot_nlp.data.text.raw import Splitter, sentences
 from spigot_nlp.data.text.spacing import Spacing
-from spigot_nlp.data.text.tokens import is_contraction
+from spigot_nlp.data.text.tokens import PREFIXES, is_contraction
 
 if TYPE_CHECKING:
     from spigot_nlp.data.vocab import Vocab

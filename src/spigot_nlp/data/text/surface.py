@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from spigot_nlp.data.formats.conll import ConllSource
 from spigot_nlp.data.sentence import Sentence
-from spigot_nlp.data.text.contractions import contractions
-from spigot_nlp.data.text.spacing import RANGE, Spacing
+from spigot_nlp.data.text.spacing import RANGE, Spacing, contractions
 from spigot_nlp.data.text.tokens import SPACE
 
 _SPACES = re.compile(f"[{SPACE}]+")
