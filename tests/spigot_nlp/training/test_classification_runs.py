@@ -60,8 +60,8 @@ def saved(parser: Parser, folder: Path) -> Path:
     [
         ({}, {"labels", "graphs"}, {"jsonl", "sdp"}),
         (TREES, {"labels", "trees"}, {"jsonl", "conllu"}),
-        (LATENT, {"labels", "structure"}, {"jsonl"}),
-        ({**LATENT, **TREES}, {"labels", "structure", "trees"}, {"jsonl"}),
+        (LATENT, {"labels"}, {"jsonl"}),
+        ({**LATENT, **TREES}, {"labels", "trees"}, {"jsonl"}),
         ({"system": "bilstm"}, {"labels"}, {"jsonl"}),
         ({"classifier__structure": "gold", "system": "sparsemap"}, {"labels"}, {"jsonl"}),
     ],
