@@ -64,8 +64,8 @@ class Results:
     def __init__(self, plan: Plan, finals: Sequence[Training], *, tests: bool = False) -> None:
         self.plan = plan
         self._runs = {(t.system, t.point, t.seed): read_run(plan.out / t.name) for t in finals}
-        self._tests = tests
-        self.scores = [score for key, run in self._runs.items() for score in _scores(run, key, tests)]
+        title = self.end.title if self._runs else ""
+        self.scores = [score for key, run in self._runs.items() for score in _scores(run, key, title, tests)]
         self.differences = list(self._differences())
 
     @property
@@ -191,12 +191,14 @@ class Results:
         return None if gold is None or predicted is None else judge.annotation.measures[0].counts(gold, predicted)
 
 
-def _scores(run: Run, key: tuple[str, str, int], tests: bool) -> Iterator[Score]:
+def _scores(run: Run, key: tuple[str, str, int], end: str, tests: bool) -> Iterator[Score]:
+    """The scores of a run; what systems are judged by in the end is called the same for all of them."""
     for target in run.targets:
+        title = end if target is run.targets[0] else target.title
         for part, found in run.scores.items():
             if target.key in found and (tests or part == "dev"):
                 for measure in printed(target):
-                    yield Score(*key, target.title, part, measure.name, measure.value(found[target.key]))
+                    yield Score(*key, title, part, measure.name, measure.value(found[target.key]))
 
 
 def _compared(one: Drawn, other: Drawn) -> SeedComparison | None:
