@@ -7,7 +7,7 @@ from typing import ClassVar, final
 import torch
 from torch import Tensor
 
-from spigot._algorithms.dtw import PATHS, last_cell, skew
+from spigot._algorithms.dtw import PATHS, last_cell
 from spigot._algorithms.kernel_calls import flatten
 from spigot._runtime.checks import check_parts, check_rank, zero_one
 from spigot.interface import AbstractRankedStructure, AbstractSamplingStructure
@@ -73,23 +73,21 @@ class Alignments(AbstractRankedStructure, AbstractSamplingStructure):
         return PATHS.sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 2, 0)
 
     def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
-        """At most one cell of each anti-diagonal, from the first to the last cell, each a step from the one before."""
+        """A path has an unbroken run of cells in each row, which begins where the one above ends, or one further."""
         mask = check_parts(z, mask, 2, "z")
-        fine = zero_one(z, mask, 2)
+        fine, some = zero_one(z, mask, 2), mask.flatten(-2).any(-1)
         if z.shape[-1] == 0 or z.shape[-2] == 0:
             return fine
-        on = skew((z != 0).to(z.dtype))
-        count, row = on.sum(-1), on.argmax(-1)
-        there = torch.nn.functional.pad(count > 0, (0, 2))
-        down = torch.nn.functional.pad(row, (0, 2)).unfold(-1, 3, 1) - row.unsqueeze(-1)
-        straight = there[..., 1:-1] & ((down[..., 1] == 0) | (down[..., 1] == 1))
-        diagonal = ~there[..., 1:-1] & there[..., 2:] & (down[..., 2] == 1)
-        last_row, last_column = last_cell(mask)
-        end = (last_row + last_column).unsqueeze(-1)
-        place = torch.arange(count.shape[-1], device=z.device)
-        goes_on = ~there[..., :-2] | straight | diagonal | (place >= end)
-        path = (count <= 1).all(-1) & goes_on.all(-1) & there[..., 0] & (count.gather(-1, end.clamp(min=0)) > 0)[..., 0]
-        return fine & (path | ~mask.flatten(-2).any(-1))
+        on = (z != 0).to(torch.uint8)
+        count, first = on.sum(-1), on.argmax(-1)
+        last = z.shape[-1] - 1 - on.flip(-1).argmax(-1)
+        row, column = (end.unsqueeze(-1) for end in last_cell(mask))
+        place = torch.arange(z.shape[-2], device=z.device)
+        step = first[..., 1:] - last[..., :-1]
+        goes_on = ((step == 0) | (step == 1)) | (place[1:] > row)
+        run = torch.where(place <= row, last - first + 1, 0) == count
+        ends = (first[..., 0] == 0) & (last.gather(-1, row.clamp(min=0)) == column).squeeze(-1)
+        return fine & (run.all(-1) & goes_on.all(-1) & ends | ~some)
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
         mask = check_parts(z, mask, 2, "z")

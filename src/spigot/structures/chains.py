@@ -95,11 +95,14 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
         return CHAINS.sample(scores.detach(), mask, seeds.movedim(0, -1)).movedim(scores.ndim - 3, 0)
 
     def contains(self, z: Parts, mask: Mask | None = None) -> Flags:
-        return _members(z, chain_parts(self._check(z, mask, "z")))
+        return _are_chains(z, self._check(z, mask, "z"))
 
     def violations(self, z: Parts, mask: Mask | None = None) -> list[list[str]]:
-        parts = chain_parts(self._check(z, mask, "z"))
-        fine = _members(z, parts).flatten().tolist()  # all at once: only what is broken is looked at one by one
+        mask = self._check(z, mask, "z")
+        parts, fine = (
+            chain_parts(mask),
+            _are_chains(z, mask).flatten().tolist(),
+        )  # only what is broken is looked at alone
         each = zip(fine, flatten(z.detach(), 3), flatten(parts, 3), strict=True)
         return [[] if good else _violations(values, exists) for good, values, exists in each]
 
@@ -192,16 +195,18 @@ class Chains(AbstractRankedStructure, AbstractSamplingStructure):
             )
 
 
-def _members(z: Parts, parts: Mask) -> Flags:
-    """Whether each instance is a chain: one state for each position, and transitions that agree with the states."""
-    places = torch.arange(z.shape[-3], device=z.device)
-    inside = places < chain_lengths(parts).unsqueeze(-1)
-    states, steps = z[..., 0, :], z[..., 1:, 1:, :]
-    allowed = torch.where(parts, (z == 0) | (z == 1), z == 0)
-    single = states.sum(-1) == inside.to(z.dtype)
-    into = steps.sum(-2) == states[..., 1:, :]
-    out_of = steps.sum(-1) == torch.where(inside[..., 1:, None], states[..., :-1, :], 0)
-    return allowed.flatten(-3).all(-1) & single.all(-1) & into.flatten(-2).all(-1) & out_of.flatten(-2).all(-1)
+def _are_chains(z: Parts, mask: Mask) -> Flags:
+    """Which instances have the states and the transitions that their first states say, and nothing else."""
+    n, k = z.shape[-3], z.shape[-1]
+    inside = torch.arange(n, device=z.device) < chain_lengths(mask).unsqueeze(-1)
+    state = (z[..., 0, :] != 0).to(torch.uint8).argmax(-1)
+    place = torch.cat((state[..., :1], (1 + state[..., :-1]) * k + state[..., 1:]), -1)  # of the way into each position
+    flat, exists = z.flatten(-2), mask.flatten(-2)
+    fine = torch.ones_like(inside)
+    for index in (state.unsqueeze(-1), place.unsqueeze(-1)):
+        fine = fine & (flat.gather(-1, index) == 1).squeeze(-1) & exists.gather(-1, index).squeeze(-1)
+    parts = z.flatten(-3).count_nonzero(-1)
+    return (fine | ~inside).all(-1) & (parts == (2 * inside.sum(-1) - 1).clamp(min=0))
 
 
 def _violations(z: Tensor, exists: Tensor) -> list[str]:

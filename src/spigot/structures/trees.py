@@ -170,19 +170,21 @@ class NonProjectiveTrees(AbstractTrees):
 def are_trees(z: Parts, arcs: Mask, kind: TreeKind) -> Flags:
     """Which instances are trees over the arcs that exist."""
     words = word_mask(arcs)
-    on = z != 0
-    fine = zero_one(z, arcs, 2) & (on.sum(-2) == words).all(-1)
-    heads = on.to(torch.uint8).argmax(-2)
+    place = torch.arange(z.shape[-1], dtype=z.dtype, device=z.device)
+    fine = zero_one(z, arcs, 2) & (z.sum(-2) == words).all(-1)
+    heads = (
+        (place.unsqueeze(-1) * z).sum(-2).nan_to_num(0, 0, 0).clamp(0, z.shape[-1] - 1).long()
+    )  # where there are zeros and a one
     above = heads
     for _ in range(heads.shape[-1].bit_length()):  # twice as far up each time: to the root, if there is no cycle
         above = above.gather(-1, above)
     fine = fine & (above == 0).all(-1)
     if kind.single_root:
-        fine = fine & (on[..., 0, :].sum(-1) <= 1)
+        fine = fine & (z[..., 0, :].sum(-1) <= 1)
     if kind.projective:
-        place = torch.arange(z.shape[-1], dtype=torch.int16, device=z.device)
-        other = torch.where(words, heads.to(torch.int16), place)
-        left, right = torch.minimum(other, place), torch.maximum(other, place)
+        word = place.to(torch.int16)
+        head = torch.where(words, heads.to(torch.int16), word)
+        left, right = torch.minimum(head, word), torch.maximum(head, word)
         start, end = left.unsqueeze(-1), right.unsqueeze(-1)
         cross = (start < left.unsqueeze(-2)) & (left.unsqueeze(-2) < end) & (end < right.unsqueeze(-2))
         fine = fine & ~cross.flatten(-2).any(-1)
