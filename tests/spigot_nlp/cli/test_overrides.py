@@ -76,7 +76,7 @@ def test_a_stage_with_a_hyphen_has_settings_like_any_other():
         (["--syntax.mpl", "1"], "--syntax.mpl 1: is not a known setting; did you mean --syntax.mlp?"),
         (["--training.foo", "1"], "--training.foo 1: is not a known setting; --training has "),
         (["--qqq", "1"], "--qqq 1: is not a known setting; the groups of settings are name, task, system, "),
-        (["--estimator.eta", "-1"], "--estimator.eta -1: eta is -1.0; a step size must be a finite number"),
+        (["--estimator.eta", "-1"], "--estimator.eta -1: eta is -1.0; it must be a finite number"),
         (["--estimator.polytope", "ball"], "--estimator.polytope ball: it should be 'relaxation', 'hull' or "),
         (["--semantics.encoder.layers", "x"], "--semantics.encoder.layers x: it should be a valid integer"),
         (["--seed"], "--seed has no value; write --seed VALUE."),
