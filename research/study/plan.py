@@ -3,9 +3,9 @@
 import hashlib
 import itertools
 import math
+import os
 import random
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from spigot_nlp.config import Config, Count, Positive, Values, check_useful, find_config, make_config, systems
+from spigot_nlp.toml import brief, read_toml
 
 STUDIES = Path(__file__).parents[1] / "studies"
 """The studies that come with the workshop."""
@@ -199,28 +200,29 @@ def make_study(given: Mapping[str, Any], where: str = "the study") -> Study:
 
 def _find(given: Path) -> Path:
     known = {path.stem: path for path in sorted(STUDIES.glob("*.toml"))}
-    if given.is_file():
+    if os.path.isfile(given):  # of which a name can be too long
         return given
     if str(given) in known:
         return known[str(given)]
-    raise FileNotFoundError(f"{given} is no study; give a TOML file, or one of {', '.join(known)}.")
+    raise FileNotFoundError(f"{brief(given)} is no study; give a TOML file, or one of {', '.join(known)}.")
 
 
 def _read(path: Path, above: tuple[Path, ...]) -> Table:
     """What a file says over the study that it extends, with all settings by their dotted names."""
     if path.resolve() in above:
         raise ValueError(f"{path} extends itself; leave out one extends.")
+    table = read_toml(path)
     try:
-        given = _flattened(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError) as error:
+        given = _flattened(table)
+    except ValueError as error:
         raise ValueError(f"{path}: {error}.") from None
-    if (beside := path.parent / str(given.get("config", ""))).is_file():
+    if os.path.isfile(beside := path.parent / str(given.get("config", ""))):
         given["config"] = str(beside)
     given.setdefault("name", path.stem)
     if (extended := given.pop("extends", None)) is None:
         return given
     near = path.parent / str(extended)
-    return _over(_read(near if near.is_file() else _find(Path(str(extended))), (*above, path.resolve())), given)
+    return _over(_read(near if os.path.isfile(near) else _find(Path(str(extended))), (*above, path.resolve())), given)
 
 
 def _flattened(given: Any, inside: Sequence[str] = ()) -> Any:
@@ -293,7 +295,7 @@ class Plan:
         self.study, self.out, self.overrides = study, out, dict(overrides or {})
         self.systems: list[str] = _chosen("system", study.systems, only_systems)
         self.points: list[str] = _chosen("point", study.places, only_points)
-        self._file = tomllib.loads(find_config(study.config).read_text(encoding="utf-8"))
+        self._file = read_toml(find_config(study.config))
         self._made: dict[str, Training] = {}
         self._begun: list[str] = []
         self._check()

@@ -1,15 +1,22 @@
-"""The kinds of values that settings have, how a table is laid over its defaults, and what is wrong with one."""
+"""The kinds of values that settings have, and groups of them that refuse names they do not know."""
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-Positive = Annotated[int, Field(gt=0)]
+MOST = 2**31 - 1
+"""The largest whole number that a setting can be."""
+Positive = Annotated[int, Field(gt=0, le=MOST)]
 """A whole number above 0."""
-Count = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=0, le=MOST)]
 """A whole number from 0."""
+Size = Annotated[int, Field(gt=0, le=10_000)]
+"""How many numbers a vector of a network has."""
+OptionalSize = Annotated[int, Field(ge=0, le=10_000)]
+"""The same, where 0 leaves the vector out."""
+Layers = Annotated[int, Field(ge=0, le=100)]
+"""How many layers are on top of each other."""
 Rate = Annotated[float, Field(ge=0, lt=1)]
 """A number from 0, and below 1."""
 Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
@@ -82,48 +89,3 @@ def check_options(group: type[BaseModel], table: Mapping[str, Any]) -> None:
     for option in table:
         if option not in ("name", *known):
             raise ValueError(f"{table['name']} has no option {option!r}; it has {', '.join(known) or 'none'}.")
-
-
-KEYS = ("name", "kind", "annotation", "model")
-"""What tells one kind of thing from another in a table."""
-USUAL_KIND = "bilstm"
-"""The kind of an encoder whose table does not say."""
-
-
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables on top of each other. One that names another kind of thing replaces what is below it.
-
-    Example:
-        >>> merged({"eta": 1.0, "encoder": {"hidden": 8, "layers": 2}}, {"encoder": {"hidden": 4}})
-        {'eta': 1.0, 'encoder': {'hidden': 4, 'layers': 2}}
-        >>> merged({"estimator": {"name": "spigot", "eta": 1.0}}, {"estimator": {"name": "blackbox"}})
-        {'estimator': {'name': 'blackbox'}}
-        >>> merged({"encoder": {"kind": "transformer", "model": "small"}}, {"encoder": {"model": "large"}})
-        {'encoder': {'kind': 'transformer', 'model': 'large'}}
-        >>> merged({"encoder": {"hidden": 8}}, {"encoder": {"kind": "transformer", "model": "large"}})
-        {'encoder': {'kind': 'transformer', 'model': 'large'}}
-    """
-    whole = dict(below)
-    for key, value in above.items():
-        under = whole.get(key)
-        if isinstance(under, Mapping) and isinstance(value, Mapping) and not _differ(under, value):
-            value = merged(under, value)
-        whole[key] = value
-    return whole
-
-
-def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    if "kind" in one or "kind" in other:  # an encoder, and its model is but one of its options
-        return "kind" in other and one.get("kind", USUAL_KIND) != other["kind"]
-    return any(key in one and key in other and one[key] != other[key] for key in KEYS)
-
-
-def brief(message: object) -> str:
-    """A message without the bulk of what it quotes, on one line.
-
-    Example:
-        >>> brief("no setting is called " + "x" * 5000)
-        'no setting is called xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx ...'
-    """
-    text = re.sub(r"\S{201,}", lambda found: f"{found[0][:40]} ...", " ".join(str(message).split()))
-    return text if len(text) <= 600 else f"{text[:600]} ..."

@@ -197,3 +197,15 @@ def test_a_killed_study_goes_on(file, tmp_path):
     finals = [training for training in plan.named() if training.role == "final"]
     titles = [table.title for table in Results(plan, finals).tables()]  # no test set, unless it is asked for
     assert titles == ["Graphs", "The trees inside", "Differences in LF on the development data", "Cost"]
+
+
+@pytest.mark.parametrize(
+    "text", ["systems = " + "[" * 2000, f'extends = "{"a" * 3000}"', 'extends = "a\\nb"', f'config = "{"a" * 3000}"']
+)
+def test_a_damaged_study_is_refused_in_a_sentence(text, tmp_path):
+    damaged = tmp_path / "damaged.toml"
+    damaged.write_text(text + "\n[systems.ste]\n")
+    with pytest.raises((ValueError, FileNotFoundError)) as caught:
+        load_study(damaged)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 1000

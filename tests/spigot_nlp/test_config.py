@@ -123,7 +123,7 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
     [
         ({"sytem": "ste"}, r"mine: sytem: is not a known setting; did you mean system\?$"),
         ({"estimator": {"etta": 1}}, r"mine: estimator\.etta: is not a known setting; the options .* eta, .*\.$"),
-        ({"estimator": {"eta": -1}}, r"estimator: eta is -1\.0; .* zero or more\.$"),
+        ({"estimator": {"eta": -1}}, r"estimator: eta is -1\.0; .* zero or more"),
         ({"estimator": 3}, r"mine: estimator must be a table of options\.$"),
         ({"syntax": 3}, r"mine: syntax is 3; it must be a table of settings\.$"),
         ({"estimator": {"eta": float("nan")}}, r"estimator\.eta: .*finite"),
@@ -303,7 +303,7 @@ def test_a_preset_for_graphs_leaves_trees_alone() -> None:
 def test_perturbed_averages_over_draws_of_noise() -> None:
     for chosen in ({}, CLASSIFY):
         assert the_estimator(make_config({**chosen, "system": "perturbed"})).samples == 10
-        with pytest.raises(ValueError, match=r"temperature is 0\.0; the gradient comes from the noise"):
+        with pytest.raises(ValueError, match=r"temperature is 0\.0; .* the gradient comes from the noise"):
             make_config({**chosen, "system": "perturbed", "estimator": {"temperature": 0}})
 
 

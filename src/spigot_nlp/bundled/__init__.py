@@ -2,11 +2,12 @@
 
 import difflib
 import os
-import tomllib
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from spigot_nlp.toml import brief, read_toml
 
 _FOLDER = Path(__file__).parent
 _CARD, _CONFIG = "card.toml", "config.toml"
@@ -98,8 +99,8 @@ def card(name: str) -> Card:
     """
     models = bundled_models()
     if name not in models:
-        raise FileNotFoundError(f"no model called {name} comes with spigot; {_advice(name)}")
-    values = tomllib.loads((models[name] / _CARD).read_text(encoding="utf-8"))
+        raise FileNotFoundError(f"no model called {brief(name)} comes with spigot; {_advice(name)}")
+    values = read_toml(models[name] / _CARD)
     for key in ("data", "limits"):
         values[key] = tuple(values.get(key, ()))
     return Card(name=name, folder=models[name], **values)
@@ -112,7 +113,7 @@ def is_model(run: str | os.PathLike[str]) -> bool:
         >>> is_model("book.txt")
         False
     """
-    return (Path(run) / _CONFIG).exists() or os.fspath(run) in bundled_models()
+    return os.path.exists(Path(run) / _CONFIG) or os.fspath(run) in bundled_models()
 
 
 def run_folder(run: str | os.PathLike[str]) -> Path:
@@ -133,7 +134,7 @@ def run_folder(run: str | os.PathLike[str]) -> Path:
         FileNotFoundError: nowhere is no run folder: it has no config.toml. Train one with spigot train...
     """
     path, models = Path(run), bundled_models()
-    if (path / _CONFIG).exists():
+    if os.path.exists(path / _CONFIG):  # of which a name can be too long for a file
         if os.fspath(run) in models:
             warnings.warn(
                 f"{path} is a run folder here and the name of a model that comes with spigot; the folder is used. "
@@ -145,7 +146,7 @@ def run_folder(run: str | os.PathLike[str]) -> Path:
     if os.fspath(run) in models:
         return models[os.fspath(run)]
     known = f", or use a model that comes with spigot: {', '.join(models)}" if models else ""
-    raise FileNotFoundError(f"{path} is no run folder: it has no {_CONFIG}. Train one with spigot train{known}.")
+    raise FileNotFoundError(f"{brief(path)} is no run folder: it has no {_CONFIG}. Train one with spigot train{known}.")
 
 
 def base_folder(base: str) -> Path:

@@ -21,7 +21,7 @@ from spigot_nlp.config.presets import (
     systems,
 )
 from spigot_nlp.stages.stage import stage_settings
-from spigot_nlp.values import merged
+from spigot_nlp.toml import merged
 from spigot_nlp.wires.estimators import settings_class
 
 

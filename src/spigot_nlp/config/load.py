@@ -1,7 +1,7 @@
 """From a TOML file to an experiment: defaults, what the task and the preset say, the file, overrides by dotted name."""
 
 import difflib
-import tomllib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from spigot_nlp.config.presets import Table
 from spigot_nlp.corpora.settings import Data, Files
 from spigot_nlp.encoders import ENCODERS
 from spigot_nlp.stages.stage import STAGES
-from spigot_nlp.values import brief, merged
+from spigot_nlp.toml import brief, merged, read_toml
 from spigot_nlp.wires.estimators import settings_class
 
 
@@ -139,18 +139,18 @@ def find_config(given: str | Path) -> Path:
         FileNotFoundError: there is no configuration synthetics (did you mean synthetic?); give a TOML file, or ...
     """
     path = Path(given)
-    if path.exists() and not path.is_dir():
+    if os.path.exists(path) and not os.path.isdir(path):  # of which a name can be too long for a file
         return path
     known = shipped_configs()
     name = path.name.removesuffix(".toml")
     if name in known and path.parent in (Path(), Path("configs")):
         return known[name]
     advice = f"give a TOML file, or one of {', '.join(known)}."
-    if path.is_dir():
+    if os.path.isdir(path):
         raise IsADirectoryError(f"{given} is a folder, not a configuration; {advice}")
     near = difflib.get_close_matches(name, known, n=1)
     meant = f" (did you mean {near[0]}?)" if near else ""
-    raise FileNotFoundError(f"there is no configuration {given}{meant}; {advice}")
+    raise FileNotFoundError(f"there is no configuration {brief(given)}{meant}; {advice}")
 
 
 def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -173,11 +173,7 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         'synthetic'
     """
     path = find_config(path)
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not valid TOML: {brief(error)}.") from None
-    config = make_config(given, overrides, where=str(path), options=as_options(overrides or {}))
+    config = make_config(read_toml(path), overrides, where=str(path), options=as_options(overrides or {}))
     check_useful([config], overrides or {})
     return config
 

@@ -5,12 +5,13 @@ This is the only place that knows them by name: everything else sees stages.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from spigot import ESTIMATORS
-from spigot_nlp.values import Positive, Values, merged
+from spigot_nlp.toml import merged
+from spigot_nlp.values import Layers, Size, Values
 from spigot_nlp.wires.readers import READERS
 
 Table = dict[str, Any]
@@ -137,9 +138,9 @@ class Inside(Values):
 
     structure: Literal["graphs", "trees", "gold", "left", "right", "random"] = "graphs"
     latent: bool = False
-    roles: Positive = 4
+    roles: Size = 4
     reader: str = "heads"
-    rounds: Positive = 5
+    rounds: Annotated[Layers, Field(gt=0)] = 5
 
     @field_validator("reader")
     @classmethod

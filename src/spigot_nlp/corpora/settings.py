@@ -120,7 +120,7 @@ class Data(Values):
     synthetic: Synthetic = Synthetic()
     vectors: str = ""
     tags: Literal["predicted", "columns"] = "predicted"
-    folds: Annotated[int, Field(ge=2)] = 5
+    folds: Annotated[Count, Field(ge=2)] = 5
     text: Texts = ()
     obtain: str = ""
 

@@ -98,7 +98,10 @@ class Vocab:
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> "Vocab":
         """The vocabulary that `plain` gave."""
-        return cls(**{name: tuple(items) for name, items in values.items()})
+        vocab = cls(**{name: tuple(items) for name, items in values.items()})
+        if len(vocab.counts) != len(vocab.words) or not all(isinstance(count, int) for count in vocab.counts):
+            raise ValueError("its counts are not whole numbers, one for each word")
+        return vocab
 
 
 @dataclass(frozen=True)

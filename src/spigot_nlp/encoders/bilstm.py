@@ -15,7 +15,7 @@ from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
 from spigot_nlp.nn.encoder import BiLSTM, TokenEmbedding
 from spigot_nlp.nn.quantised import Remembered
-from spigot_nlp.values import Count, Positive, Rate
+from spigot_nlp.values import Layers, OptionalSize, Rate, Size
 
 _MOST_WORDS = 1 << 14
 """Words whose vectors are kept at a time, and some more of the last batch."""
@@ -175,11 +175,11 @@ class BiLSTMSettings(EncoderSettings):
     """
 
     kind: str = "bilstm"
-    word_dim: Positive = 100
-    lemma_dim: Count = 50
-    tag_dim: Count = 50
-    hidden: Positive = 200
-    layers: Count = 2
+    word_dim: Size = 100
+    lemma_dim: OptionalSize = 50
+    tag_dim: OptionalSize = 50
+    hidden: Size = 200
+    layers: Layers = 2
     interleaved: bool = False
     word_dropout: Annotated[float, Field(ge=0)] = 0.25
     drop_all: bool = False
@@ -188,7 +188,7 @@ class BiLSTMSettings(EncoderSettings):
     input_dropout: Rate = 0.0
     vectors: str = ""
     fixed_vectors: bool = False
-    character_dim: Annotated[int, Field(ge=0, multiple_of=3)] = 0
+    character_dim: Annotated[OptionalSize, Field(multiple_of=3)] = 0
 
     @property
     def keeps_vectors(self) -> bool:

@@ -11,7 +11,7 @@ from spigot_nlp.batches.batch import Batch
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
 from spigot_nlp.nn.encoder import BiLSTM
-from spigot_nlp.values import Count, Positive, Rate
+from spigot_nlp.values import Layers, Rate, Size
 
 
 class BranchSettings(EncoderSettings):
@@ -33,8 +33,8 @@ class BranchSettings(EncoderSettings):
     kind: str = "branch"
     of: str
     over: Literal["vectors", "states"] = "vectors"
-    hidden: Positive = 150
-    layers: Count = 1
+    hidden: Size = 150
+    layers: Layers = 1
     interleaved: bool = True
     dropout: Rate = 0.0
     input_dropout: Rate = 0.0

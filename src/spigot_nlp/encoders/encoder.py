@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from spigot import Registry
 from spigot_nlp.batches.batch import Batch
 from spigot_nlp.data.vocab import Vocab
-from spigot_nlp.values import USUAL_KIND, Optimiser, Values
+from spigot_nlp.toml import USUAL_KIND
+from spigot_nlp.values import Optimiser, Values
 
 Precision = Literal["float32", "bfloat16", "int16"]
 """What encoders compute in: `int16` is for reading, and is single precision where anything is learned. Scorers read in

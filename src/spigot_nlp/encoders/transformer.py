@@ -16,7 +16,7 @@ from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders.encoder import ENCODERS, AbstractEncoder, EncoderSettings
 from spigot_nlp.encoders.pretrained import Pretrained, ask, place
 from spigot_nlp.nn.encoder import BiLSTM
-from spigot_nlp.values import Count, Optimiser, Positive, Rate
+from spigot_nlp.values import Count, Layers, Optimiser, Rate, Size
 
 Forms = tuple[str, ...]
 _TOGETHER = 32
@@ -108,8 +108,8 @@ class TransformerSettings(EncoderSettings):
     optimiser: Optimiser = Optimiser(learning_rate=5e-5, warm_up=200)
     positions: Count = 0
     dropout: Rate = 0.1
-    lstm: Count = 0
-    hidden: Positive = 200
+    lstm: Layers = 0
+    hidden: Size = 200
 
     @property
     def learns(self) -> bool:

@@ -24,7 +24,7 @@ from spigot_nlp.data.tagging.tagger import Tagger
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import AbstractEncoder
 from spigot_nlp.models.system import System
-from spigot_nlp.values import brief
+from spigot_nlp.toml import brief
 
 if TYPE_CHECKING:
     from spigot_nlp.models.parser import Parser
@@ -174,7 +174,7 @@ def read_config(folder: Path) -> Config:
     folder = run_folder(folder)
     try:
         values = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{folder / CONFIG} is damaged ({brief(error)}); restore it or train again.") from None
     if not values.get("stages"):
         raise ValueError(f"{folder / CONFIG} is damaged (it has no stages); restore it or train again.")

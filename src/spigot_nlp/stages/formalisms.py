@@ -24,7 +24,7 @@ from spigot_nlp.stages.graphs import PRUNER, PrunedGraphSettings
 from spigot_nlp.stages.joint_likelihood import LARGEST, Block, joint_log_loss, marginals
 from spigot_nlp.stages.pruning import ArcPruner, SeenArcs
 from spigot_nlp.stages.stage import STAGES, AbstractStage, Evidence, Helper, HelperPlan, Surroundings
-from spigot_nlp.values import Positive, Texts
+from spigot_nlp.values import Positive, Size, Texts
 from spigot_nlp.wires.estimators import EstimatorSettings
 
 
@@ -245,7 +245,7 @@ class FormalismSettings(PrunedGraphSettings):
     graphs: Texts = ()
     own: bool = True
     order: Annotated[int, Field(ge=1, le=3)] = 3
-    rank: Positive = 100
+    rank: Size = 100
     minimum: Positive = 30
     loss: Literal["hinge", "perceptron", "log"] = "hinge"  # pyright: ignore[reportIncompatibleVariableOverride]
     costs: dict[str, tuple[Cost, Cost]] = Field(default={})

@@ -36,7 +36,7 @@ from spigot_nlp.stages.stage import (
     StageSettings,
     Surroundings,
 )
-from spigot_nlp.values import Optimiser, Positive, Rate
+from spigot_nlp.values import Optimiser, Rate, Size
 from spigot_nlp.wires.estimators import EstimatorSettings
 
 MOST_ROLES = 64
@@ -287,7 +287,7 @@ class PrunedGraphSettings(StageSettings):
     decoding: Literal["best", "marginals"] = "best"
     threshold: Annotated[float, Field(gt=0, lt=1)] = 0.35
     determinism: bool = True
-    roles: Positive = 4
+    roles: Size = 4
     pruning: Pruning = Pruning()
     optimiser: Optimiser = Optimiser(anneal_every=10)
 
@@ -310,7 +310,7 @@ class GraphSettings(PrunedGraphSettings):
     """
 
     scorer: Literal["mlp", "biaffine"] = "mlp"
-    label_mlp: Positive = 64
+    label_mlp: Size = 64
     dropout: Rate = 0.0
 
 

@@ -18,7 +18,7 @@ from spigot_nlp.encoders import AnyEncoder, BiLSTMSettings, make_encoder
 from spigot_nlp.nn.encoder import ROOT
 from spigot_nlp.nn.quantised import Remembered
 from spigot_nlp.nn.scorers import PairScorer, WordScorer
-from spigot_nlp.values import Count, Optimiser, Positive, Values
+from spigot_nlp.values import Count, Optimiser, Positive, Size, Values
 
 
 class Pruning(Values):
@@ -47,7 +47,7 @@ class Pruning(Values):
     epochs: Positive = 3
     entropy: bool = False
     encoder: AnyEncoder = BiLSTMSettings(word_dim=32, lemma_dim=16, tag_dim=16, hidden=32, layers=1)
-    mlp: Positive = 32
+    mlp: Size = 32
     optimiser: Optimiser = Optimiser(max_norm=5.0)
 
 

@@ -19,7 +19,8 @@ from spigot_nlp.data.sentence import Arc, Sentence
 from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders.encoder import AbstractEncoder, EncoderSettings, WordTables, encoder_settings, make_encoder
 from spigot_nlp.stages.constraints import Constraints
-from spigot_nlp.values import Count, Optimiser, Positive, merged
+from spigot_nlp.toml import merged
+from spigot_nlp.values import Count, Optimiser, Size
 from spigot_nlp.values import Values as Settings
 from spigot_nlp.wires import WireSettings
 from spigot_nlp.wires.estimators import EstimatorSettings
@@ -191,7 +192,7 @@ class StageSettings(Settings):
     beside: str = ""
     reads: Annotated[tuple[WireSettings, ...], BeforeValidator(_wires)] = ()
     encoder: EncoderOrName = encoder_settings({})
-    mlp: Positive = 100
+    mlp: Size = 100
     optimiser: Optimiser = Optimiser()
 
 

@@ -37,7 +37,7 @@ from spigot_nlp.stages.stage import (
     StageSettings,
     Surroundings,
 )
-from spigot_nlp.values import Optimiser, Positive, Rate
+from spigot_nlp.values import Optimiser, Positive, Rate, Size
 from spigot_nlp.values import Values as Settings
 from spigot_nlp.wires.estimators import EstimatorSettings
 from spigot_nlp.wires.readers import ChosenHeads
@@ -67,7 +67,7 @@ class HeadPruning(Settings):
     batch: Positive = 32
     entropy: bool = False
     encoder: AnyEncoder = BiLSTMSettings(word_dim=32, lemma_dim=16, tag_dim=16, hidden=32, layers=1)
-    mlp: Positive = 32
+    mlp: Size = 32
     optimiser: Optimiser = Optimiser(max_norm=5.0)
 
     def idle(self) -> dict[str, str]:
@@ -316,7 +316,7 @@ class TreeSettings(StageSettings):
     single_root: bool = True
     labelled: bool = False
     scorer: Literal["mlp", "biaffine"] = "mlp"
-    relation_mlp: Positive = 64
+    relation_mlp: Size = 64
     dropout: Rate = 0.0
     mlp_layers: Annotated[int, Field(ge=1, le=3)] = 1
     loss: Literal["hinge", "crf", "crf-entropy"] = "hinge"

@@ -2,15 +2,16 @@
 
 import abc
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, final
 
 import torch
 from jaxtyping import Float, Int
+from pydantic import Field
 from torch import Tensor, nn
 
 from spigot import Registry
 from spigot.types import Parts
-from spigot_nlp.values import Count, Positive, Values, check_options
+from spigot_nlp.values import Layers, OptionalSize, Size, Values, check_options
 
 
 def head_features(states: Float[Tensor, "batch n d"], z: Float[Tensor, "batch n n"]) -> Float[Tensor, "batch n 2*d"]:
@@ -255,7 +256,7 @@ class AbstractReader(nn.Module, abc.ABC):
 class HeadSettings(ReaderSettings):
     """How long the vector of a word's relation to its head is; with 0 relations are not read."""
 
-    relation_dim: Count = 0
+    relation_dim: OptionalSize = 0
 
 
 @final
@@ -344,7 +345,7 @@ class Roles(AbstractReader):
 class RoundSettings(ReaderSettings):
     """How many rounds of messages."""
 
-    rounds: Positive = 5
+    rounds: Annotated[Layers, Field(gt=0)] = 5
 
 
 @final
@@ -374,7 +375,7 @@ class Rounds(AbstractReader):
 class EmbeddedSettings(ReaderSettings):
     """How long the vector of a choice is."""
 
-    dim: Positive = 50
+    dim: Size = 50
 
 
 @final

@@ -14,8 +14,9 @@ from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.encoders import BiLSTMEncoder, BiLSTMSettings
 from spigot_nlp.stages import ClassStage, Surroundings
 from spigot_nlp.stages.classes import ClassSettings
+from spigot_nlp.toml import merged
 from spigot_nlp.training.optimiser import ModelOptimiser
-from spigot_nlp.values import Optimiser, merged
+from spigot_nlp.values import Optimiser
 from spigot_nlp.wires.readers import HeadReader, Roles, RoundReader, Rounds
 from tests.spigot_nlp.parsing import classification, reviews, sentences
 
