@@ -103,27 +103,6 @@ def load_corpus(settings: Data, *, tests: bool = True) -> Corpus:
     return corpus.apply(lambda name, split: limit(name, split, early=False))
 
 
-def load_lemmatised(settings: Data) -> list[Sentence]:
-    """Read only what the tagger of an experiment learned from, if it has lemmas.
-
-    Args:
-        settings: Where the sentences come from.
-
-    Raises:
-        FileNotFoundError: If a file with training text is missing.
-
-    Example:
-        >>> data = Data(source="synthetic", synthetic=Synthetic(train=4, dev=2, test=2))
-        >>> load_lemmatised(data)[0].lemmas is None
-        False
-    """
-    alone = {name: files.unread(dev="", tests={}) for name, files in settings.sets.items()}
-    corpus = Corpus(_sets(settings.model_copy(update={**alone, "vectors": ""}), tests=False))
-    source = _tagged_set(corpus)
-    files = settings.files(source)
-    return _lemmatised(_limited(_parted(corpus[source], files.part), files.limit).train)
-
-
 def load_tests(settings: Data, tagger: Tagger | None) -> Corpus:
     """Read only what an experiment is judged by: development and test sets, without training text.
 

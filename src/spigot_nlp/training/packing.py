@@ -9,17 +9,12 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from spigot_nlp.bundled import base_folder, run_folder
-from spigot_nlp.corpora.corpus import load_lemmatised
-from spigot_nlp.data.tagging.lemmas import LemmaTable
-from spigot_nlp.data.tagging.tagger import Tagger
-from spigot_nlp.data.vocab import Vocab
 from spigot_nlp.models import checkpoint
 
 _LARGE = 4096
@@ -83,22 +78,10 @@ def pack(run: str | os.PathLike[str], out: str | os.PathLike[str], *, base: str 
         return target
     if (home / "encoders").is_dir():  # what transformers need beside their weights
         shutil.copytree(home / "encoders", target / "encoders")
-    if (home / checkpoint.TAGGER).exists():
-        Tagger.load(home / checkpoint.TAGGER).save(target / checkpoint.TAGGER)  # earlier versions wrote more bytes
-        _pack_lemmas(home, target)
+    for name in (checkpoint.TAGGER, checkpoint.LEMMAS):
+        if (home / name).exists():
+            shutil.copy(home / name, target / name)
     return target
-
-
-def _pack_lemmas(home: Path, target: Path) -> None:
-    """Copy the table of lemmas, or learn it where an earlier version left none and the training text is there."""
-    if (home / checkpoint.LEMMAS).exists():
-        shutil.copy(home / checkpoint.LEMMAS, target / checkpoint.LEMMAS)
-        return
-    with suppress(FileNotFoundError):  # then the dictionary has to do, as before
-        lemmatised = load_lemmatised(checkpoint.read_config(home).data)
-        if lemmatised:
-            words = Vocab.from_plain(checkpoint.read_names(home)["words"]).word_index
-            LemmaTable.learn(lemmatised, words).save(target / checkpoint.LEMMAS)
 
 
 def packed(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

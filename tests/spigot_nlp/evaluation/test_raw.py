@@ -10,7 +10,7 @@ from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.text.raw import sentences
 from spigot_nlp.data.text.treebank import treebank_text
 from spigot_nlp.evaluation import score_labelled_trees, score_raw
-from spigot_nlp.evaluation.alignment import Surface, align
+from spigot_nlp.evaluation.raw import Surface, align
 
 
 def conllu(*rows: str) -> Sentence:
