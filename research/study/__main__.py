@@ -57,7 +57,7 @@ def study(
         How many threads each of them may use.
     ray
         Train on a Ray cluster whose machines see the folder of the study under the same name: its address
-        (ray://HOST:PORT), or 'ray' for this machine.
+        (ray://HOST:PORT), or 'auto' for this machine.
     tests
         When all trainings are finished, score the test sets, once, and show these scores too. Without it none is read.
     plan

@@ -39,6 +39,7 @@ from spigot_nlp.locks import lock
 from spigot_nlp.models.checkpoint import CONFIG, LEMMAS, MODEL, TAGGER, VOCAB
 from spigot_nlp.models.parser import CHUNK, Parser
 from spigot_nlp.parallel import ordered_map
+from spigot_nlp.parse_files import graphs_of, kept_of
 from spigot_nlp.plugins import PLUGINS, load_announced, load_plugin
 from spigot_nlp.ray_cluster import cores as cluster_cores
 from spigot_nlp.ray_cluster import join_cluster, last_line
@@ -275,7 +276,7 @@ def _by_ray(
     address: str, tasks: Iterable[list[_Shard]], job: _Job, packed: Mapping[str, bytes]
 ) -> Iterator[Sequence[Counts | str]]:
     """What comes of tasks on a Ray cluster, as soon as it is there. What a lost worker had Ray gives to another."""
-    ray = join_cluster("ray" if address == "auto" else address)
+    ray = join_cluster(address)
     room = sum(number // job.threads for number in cluster_cores(ray).values())
     if not room:
         raise ValueError(f"--threads is {job.threads}, and no machine of the cluster has so many cores; give fewer.")
@@ -774,25 +775,11 @@ def _content(path: Path) -> str:
 
 
 def _graph_of(parser: Parser, to: str, graph: bool, field: str | None) -> str | None:
-    """The graph that is written where there is a place for one."""
-    names = [name for name, annotation in parser.annotations.items() if type(annotation).name == "graph"]
-    if graph and to != "conllu":
-        raise ValueError(f"--graph is about the enhanced column of CoNLL-U, and {to} has none; leave it out.")
-    if not (graph or to == "sdp"):
-        if field is not None:
-            raise ValueError(f"--field is {field}, but {to} has no place for one graph; leave it out.")
-        if to == "conllu" and not {"heads", "tags", "upos"} & {*parser.gives}:
-            raise ValueError("the model finds no trees, so there are none to write; use --to jsonl or parquet.")
-        return None
-    if not names:
-        raise ValueError("the model finds no graphs, so there are none to write; use --to jsonl or parquet.")
-    if field is None and len(names) > 1:
-        raise ValueError(
-            f"the model finds {', '.join(names)}, and here is a place for one graph; name it with --field."
-        )
-    if field is not None and field not in names:
-        raise ValueError(f"--field is {field}; the model finds {', '.join(names)}.")
-    return field or names[0]
+    """The graph that is written where there is a place for one; refused if there is no place for any answer."""
+    style = "jsonl" if to == "parquet" else to
+    graphs = graphs_of(parser, style, field, graph=graph, one=True)
+    kept_of(parser, style, graph=graph, graphs=graphs)
+    return graphs[0] if graphs else None
 
 
 @contextlib.contextmanager

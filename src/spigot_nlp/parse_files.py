@@ -121,8 +121,8 @@ def parse_files(
         if style == "conllu" != given:  # which wants a name for every sentence
             sentences = with_ids(sentences)
         batches = iter(lambda: list(itertools.islice(sentences, SHARE)), [])
-    graphs = _graphs(parser, style, out, field, graph=graph)
-    kept = _kept(parser, style, graph=graph, graphs=graphs)
+    graphs = graphs_of(parser, style, field, graph=graph, one=out == STREAM)
+    kept = kept_of(parser, style, graph=graph, graphs=graphs)
     targets = _targets(parser, kept, graphs, out)
     if parser.misses_tags and (given == TEXT or any(sentence.tags is None for sentence in first)):
         say(f"{_name(parser)} was trained on tags, and has no tagger, so it does without those that are not there.")
@@ -296,7 +296,7 @@ def _format(style: str, parser: Parser, draw: Callable[[Sentence], str] | None) 
     return Format(lambda block: (), lambda sentence, opens: (draw(sentence), PLAIN))
 
 
-def _graphs(parser: Parser, style: str, out: Path, field: str | None, *, graph: bool) -> tuple[str, ...]:
+def graphs_of(parser: Parser, style: str, field: str | None, *, graph: bool, one: bool) -> tuple[str, ...]:
     """The graphs that go out in a format with a place for one: to a file each, or the one that was named."""
     run = _name(parser)
     names = tuple(name for name, annotation in parser.annotations.items() if type(annotation).name == "graph")
@@ -307,7 +307,7 @@ def _graphs(parser: Parser, style: str, out: Path, field: str | None, *, graph: 
         if field not in names:
             raise ValueError(f"--field is {field}; {run} finds {_listed(names, 'and') if names else 'no graphs'}.")
         return (field,)
-    if has_place and len(names) > 1 and (graph or out == STREAM):
+    if has_place and len(names) > 1 and (graph or one):
         raise ValueError(
             f"{run} finds {_listed(names, 'and')}, and here is a place for one graph; name it with --field."
         )
@@ -316,7 +316,7 @@ def _graphs(parser: Parser, style: str, out: Path, field: str | None, *, graph: 
     return names if has_place else ()
 
 
-def _kept(parser: Parser, style: str, *, graph: bool, graphs: Sequence[str]) -> list[str]:
+def kept_of(parser: Parser, style: str, *, graph: bool, graphs: Sequence[str]) -> list[str]:
     """Which answers of a system have a place in the output; at least one of them must."""
     places, run = _places(parser), _name(parser)
     if style not in places:
