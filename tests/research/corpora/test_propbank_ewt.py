@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from research.corpora.propbank_ewt import Skeleton, Span, build, read_skeletons
-from spigot_nlp.data import Arc, FormatError, Graph, Sentence, read, write
-from spigot_nlp.data import join as merge
+from spigot_nlp.data import Arc, FormatError, Graph, Sentence, merge, read, write
 from spigot_nlp.data.formats.conll import ConllSource
 
 FALL = (

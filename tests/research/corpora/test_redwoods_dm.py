@@ -8,8 +8,7 @@ from delphin.tsdb import join
 
 from research.corpora.redwoods import plain, tokens
 from research.corpora.redwoods_dm import build
-from spigot_nlp.data import Arc, read
-from spigot_nlp.data import join as merge
+from spigot_nlp.data import Arc, merge, read
 
 RELATIONS = """parse:
   parse-id :integer :key
