@@ -177,7 +177,7 @@ class Api:
         small = not query.draw and len(jobs) <= _FEW
         return await _made(lambda: _json(self._response(query, asked, found)), at_once=small)
 
-    async def stream(self, body: bytes) -> AsyncIterator[bytes]:
+    async def stream(self, body: bytes, is_closing: Callable[[], object] = lambda: False) -> AsyncIterator[bytes]:
         """The answers to the sentences of a text one by one, as lines of JSON, while the rest is still to be parsed.
 
         A sentence that cannot be parsed has a line that says why. If the server cannot go on, the last line says so.
@@ -185,14 +185,16 @@ class Api:
         query = await _made(
             lambda: read_query(read_request(body), self._conventions, self.limits, streamed=True), at_once=False
         )
-        return self._lines(query)
+        return self._lines(query, is_closing)
 
-    async def _lines(self, query: Query) -> AsyncIterator[bytes]:
+    async def _lines(self, query: Query, is_closing: Callable[[], object]) -> AsyncIterator[bytes]:
         numbered = enumerate(query.sentences)
         try:
             while piece := await _made(lambda: list(itertools.islice(numbered, _PIECE)), at_once=False):
                 for line in await asyncio.gather(*(self._line(query, k, sentence) for k, sentence in piece)):
                     yield line + b"\n"
+                if is_closing():
+                    raise Busy("the server is closing.")
         except Busy as error:
             yield _json(ErrorResponse(error=str(error))) + b"\n"
 

@@ -56,7 +56,9 @@ async def parse(request: Request) -> Response:
     if kind != _JSON:  # a page elsewhere could send other kinds without asking first
         raise Refused(415, f"the body is {kind[:80]}; send {_JSON}.")
     if streamed:
-        return StreamingResponse(await api.stream(body), headers={**HEADERS, "content-type": JSON_LINES})
+        state = request.scope.get("state", {})
+        lines = await api.stream(body, lambda: state.get("closing"))
+        return StreamingResponse(lines, headers={**HEADERS, "content-type": JSON_LINES})
     return reply(await api.answer(body))
 
 

@@ -290,11 +290,12 @@ class Protocol(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Take no more requests; the answer under way is the last one."""
+        """Take no more requests; the answer under way is the last one, and a stream ends with the next piece."""
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
         else:
             self.cycle.keep_alive = False
+            self.cycle.scope.get("state", {})["closing"] = True
 
     def send_400_response(self, msg: str) -> None:
         """What is no request of HTTP is told so in our manner."""

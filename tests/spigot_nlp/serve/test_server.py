@@ -1,7 +1,9 @@
 """The server among clients that are slow, wrong, hostile or gone."""
 
+import http.client
 import json
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -157,8 +159,6 @@ def test_broken_requests(server, data, status, caplog):
 
 
 def test_a_connection_is_kept_for_the_next_request(server):
-    import http.client
-
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.request("GET", "/health")
     assert connection.getresponse().read()
@@ -204,6 +204,23 @@ def test_no_client_puts_off_the_end(systems):
     for client in clients:
         client.close()
     assert took < server.limits.grace + 3  # on a busy machine
+
+
+def test_a_stream_says_that_the_server_ends(systems):
+    with Server(systems[:1], port=0, settings=settings()) as server:
+        with server.running():
+            client = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            kinds = {"Content-Type": "application/json", "Accept": "application/x-ndjson"}
+            client.request("POST", "/api/parse", json.dumps({"text": "The cat moves. " * 20_000}), kinds)
+            stream = client.getresponse()
+            lines = [stream.readline()]
+            rest = threading.Thread(target=lambda: lines.extend(stream))
+            rest.start()
+        rest.join(20)
+    client.close()
+    assert json.loads(lines[-1]) == {"error": "the server is closing."}
+    assert 1 < len(lines) < 20_000
+    assert all(json.loads(line)["forms"] for line in lines[:-1])
 
 
 def test_clients_that_hang_up_are_no_news(server, capfd):
