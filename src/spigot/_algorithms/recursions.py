@@ -202,10 +202,10 @@ class Recursion:
                     raise no_mass_error(fault[1], tuple(batch), self._member)
                 self.raise_fault(fault, scores, mask)
             else:
-                safe = self._checked(scores, exists)
+                safe = self._checked(scores, exists).double()  # whose sums may overflow otherwise
                 refuse_hopeless(self._plain_log_partition(safe, exists).isneginf(), self._member)
                 program = self._over(flatten(exists, axes))
-                z = draw_members(program, flatten(safe, axes).double(), flatten(seeds, 1)).to(scores.dtype)
+                z = draw_members(program, flatten(safe, axes), flatten(seeds, 1)).to(scores.dtype)
             return z.reshape(*batch, samples, *parts)
 
         @sample.register_fake
