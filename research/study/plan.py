@@ -14,7 +14,17 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from spigot_nlp.config import Config, Count, Positive, Values, check_useful, find_config, make_config, systems
+from spigot_nlp.config import (
+    Config,
+    Count,
+    Positive,
+    Values,
+    check_useful,
+    find_config,
+    make_config,
+    read_tables,
+    systems,
+)
 from spigot_nlp.toml import brief, read_toml
 
 STUDIES = Path(__file__).parents[1] / "studies"
@@ -295,7 +305,7 @@ class Plan:
         self.study, self.out, self.overrides = study, out, dict(overrides or {})
         self.systems: list[str] = _chosen("system", study.systems, only_systems)
         self.points: list[str] = _chosen("point", study.places, only_points)
-        self._file = read_toml(find_config(study.config))
+        self._file = read_tables(find_config(study.config))
         self._made: dict[str, Training] = {}
         self._begun: list[str] = []
         self._check()

@@ -273,6 +273,27 @@ def test_files_are_read(tmp_path: Path) -> None:
         load_config(file)
 
 
+def test_a_file_may_say_only_what_differs_from_another(tmp_path: Path) -> None:
+    base, mine = tmp_path / "base.toml", tmp_path / "mine.toml"
+    base.write_text('extends = "synthetic"\nsystem = "ste"\n[estimator]\neta = 0.5\n[training]\nepochs = 4\n')
+    mine.write_text('extends = "base.toml"\n[training]\nbatch = 8\n')
+    config = load_config(mine, {"training.epochs": 9})
+    asked = {"system": "ste", "estimator.eta": 0.5, "training.batch": 8, "training.epochs": 9}
+    assert config == load_config("synthetic", asked)
+    for extended, said in (
+        ("3", "extends is 3; it must name"),
+        ('"mine.toml"', "extends mine.toml, which extends it"),
+        ('"synthetics"', "extends: there is no configuration synthetics .did you mean synthetic.*"),
+        ('"a\\nb"', "extends: there is no configuration a b; "),
+        (f'"{"a" * 3000}"', "extends: there is no configuration aaa"),
+    ):
+        mine.write_text(f"extends = {extended}\n")
+        with pytest.raises(ValueError, match=rf"mine\.toml:? {said}") as caught:
+            load_config(mine)
+        assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 1000
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_the_shipped_configurations_are_valid(path: Path) -> None:
     config = load_config(path)

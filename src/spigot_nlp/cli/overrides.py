@@ -17,8 +17,9 @@ _TEXTS = ("tests", "names")
 def parse_overrides(words: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
     """Read `--name value` and `--name=value` into values by dotted name.
 
-    A value is read as TOML, and as plain text where it is none or where the setting is text. Hyphens stand for
-    underscores, but not in names that the user gives: those of stages, shared encoders, data sets and test sets.
+    A value is read as TOML, and as plain text where it is no TOML or where the setting is text; `none` unsets what is
+    optional. Hyphens stand for underscores, but not in names that the user gives: those of stages, shared encoders,
+    data sets and test sets.
 
     Args:
         words: What stands on the command line.
@@ -53,7 +54,11 @@ def parse_overrides(words: Sequence[str], options: Sequence[str] = ()) -> dict[s
         if name in found:
             raise ValueError(f"--{name} is given twice; give it once.")
         value = _value(text)
-        found[name] = text if _is_text(name) and not isinstance(value, str) else value
+        if _is_text(name) and not isinstance(value, str):
+            value = text
+        elif text == "none" and not _is_text(name):
+            value = None
+        found[name] = value
     return found
 
 

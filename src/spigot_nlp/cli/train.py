@@ -1,7 +1,6 @@
 """`spigot train`: from a configuration to a run folder."""
 
 import shlex
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -102,13 +101,13 @@ def train(
 def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> tuple["Config", bool]:
     """The experiment, and whether a preset was asked for."""
     from spigot_nlp.cli.overrides import parse_overrides
-    from spigot_nlp.config import find_config, load_config
+    from spigot_nlp.config import find_config, load_config, read_tables
 
     if config is None:
         raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")
     overrides = parse_overrides(settings, options_of(train))
     chosen = load_config(config, overrides if tests else {**overrides, "training.tests": False})
-    asked = "preset" in overrides or "preset" in tomllib.loads(find_config(config).read_text(encoding="utf-8"))
+    asked = "preset" in overrides or "preset" in read_tables(find_config(config))
     return (chosen if chosen.name else chosen.model_copy(update={"name": config.stem})), asked
 
 

@@ -173,9 +173,35 @@ def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) ->
         'synthetic'
     """
     path = find_config(path)
-    config = make_config(read_toml(path), overrides, where=str(path), options=as_options(overrides or {}))
+    config = make_config(read_tables(path), overrides, where=str(path), options=as_options(overrides or {}))
     check_useful([config], overrides or {})
     return config
+
+
+def read_tables(path: Path, above: Sequence[Path] = ()) -> Table:
+    """The tables of a configuration file, laid over those of the one that it `extends`.
+
+    Args:
+        path: The file.
+        above: The files that extend it.
+
+    Raises:
+        ValueError: If the file is no TOML, or extends what is no configuration, or itself.
+    """
+    given = read_toml(path)
+    if "extends" not in given:
+        return given
+    extended = given.pop("extends")
+    if not isinstance(extended, str):
+        raise ValueError(f"{path}: extends is {brief(extended)}; it must name one configuration.")
+    beside = path.parent / extended
+    try:
+        below = beside if os.path.isfile(beside) else find_config(extended)
+    except OSError as error:
+        raise ValueError(f"{path}: extends: {error}") from None
+    if below.resolve() in (seen := [*above, path.resolve()]):
+        raise ValueError(f"{path} extends {below.name}, which extends it in turn; leave out one extends.")
+    return merged(read_tables(below, seen), given)
 
 
 def as_options(overrides: Mapping[str, Any]) -> dict[str, str]:
@@ -185,7 +211,7 @@ def as_options(overrides: Mapping[str, Any]) -> dict[str, str]:
         >>> as_options({"estimator.eta": -1.0})
         {'estimator.eta': '--estimator.eta -1.0'}
     """
-    return {name: f"--{name} {value}" for name, value in overrides.items()}
+    return {name: f"--{name} {'none' if value is None else value}" for name, value in overrides.items()}
 
 
 def make_config(

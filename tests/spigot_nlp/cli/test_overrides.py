@@ -35,6 +35,9 @@ from spigot_nlp.values import Values
         (["--name", "2018-07-15"], {"name": "2018-07-15"}, None),
         (["--name", "a = b"], {"name": "a = b"}, None),
         (["--name="], {"name": ""}, None),
+        (["--name", "none"], {"name": "none"}, None),
+        (["--estimator.max-norm", "none"], {"estimator.max_norm": None}, None),
+        (["--training.end_weight=none"], {"training.end_weight": None}, None),
         (["--data.root", "/some/where else"], {"data.root": "/some/where else"}, None),
         (
             ["--training.end_weight", "0.25", "--training.epochs=3"],
@@ -79,6 +82,7 @@ def test_a_stage_with_a_hyphen_has_settings_like_any_other():
         (["--estimator.eta", "-1"], "--estimator.eta -1: eta is -1.0; it must be a finite number"),
         (["--estimator.polytope", "ball"], "--estimator.polytope ball: it should be 'relaxation', 'hull' or "),
         (["--semantics.encoder.layers", "x"], "--semantics.encoder.layers x: it should be a valid integer"),
+        (["--syntax.mlp", "none"], "--syntax.mlp none: it should be a valid integer"),
         (["--seed"], "--seed has no value; write --seed VALUE."),
         (["--seed", "--name", "x"], "--seed has no value"),
         (["--seed", "1", "--seed=2"], "--seed is given twice; give it once."),
@@ -142,3 +146,9 @@ def test_any_text_is_a_value(text):
 
 def test_a_negative_number_is_a_value_and_no_option():
     assert parse_overrides(["--seed", "-1"]) == {"seed": -1}
+
+
+def test_what_a_preset_sets_can_be_unset():
+    release = {"preset": "release"}
+    assert make_config(release).value("estimator.max_norm") == 1.0
+    assert make_config(release, parse_overrides(["--estimator.max_norm", "none"])).value("estimator.max_norm") is None
