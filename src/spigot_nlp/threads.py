@@ -1,4 +1,4 @@
-"""How many threads torch and the kernels may use, and for how long."""
+"""Where torch computes, and with how many threads; torch itself is loaded when it is asked for."""
 
 import ctypes
 import os
@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from spigot.kernels import kernel_threads, use_kernel_threads
 
+if TYPE_CHECKING:
+    import torch
 
-def find_device(name: str | torch.device, called: str = "device") -> torch.device:
+
+def find_device(name: "str | torch.device", called: str = "device") -> "torch.device":
     """The device of this name, if this machine has it.
 
     Args:
@@ -29,6 +31,8 @@ def find_device(name: str | torch.device, called: str = "device") -> torch.devic
         Traceback (most recent call last):
         ValueError: --device is abacus; it must be cpu, cuda, cuda:1, mps or auto.
     """
+    import torch
+
     if isinstance(name, torch.device):
         return name
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
