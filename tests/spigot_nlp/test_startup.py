@@ -21,6 +21,25 @@ def test_help_does_not_wait_for_torch(words: list[str]):
     assert loaded(f"from spigot_nlp.cli import main; main({words!r})", *HEAVY) == set()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "nothing"],
+        ["parse", "nothing", "text.txt"],
+        ["parse", "en", "nothing.txt"],
+        ["evaluate", "nothing", "gold.sdp"],
+        ["evaluate", "en", "nothing.sdp"],
+        ["compare", "a", "b", "nothing.sdp"],
+        ["report", "nothing"],
+        ["serve", "nothing"],
+        ["pack", "nothing", "out"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_there_is_said_before_torch_is_loaded(words: list[str]):
+    assert loaded(f"from spigot_nlp.cli import main; main({words!r})", *HEAVY) == set()
+
+
 def test_modules_of_the_systems_and_their_names_are_loaded_when_asked_for():
     assert {"nn", "data", "load"} <= set(dir(spigot_nlp))
     assert spigot_nlp.data is importlib.import_module("spigot_nlp.data")

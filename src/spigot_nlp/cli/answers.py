@@ -71,11 +71,11 @@ def read_gold(
         >>> sentence.heads, sentence.graph
         ((0,), None)
     """
-    from spigot_nlp.annotations import annotations_in
-
     sentences = read_answers(path, format, enhanced=enhanced, skip_bad=skip_bad)
     if not sentences:
         raise ValueError(f"{path} has no sentences.")
+    from spigot_nlp.annotations import annotations_in
+
     if not annotations_in(sentences) and not has(sentences, "tags"):
         column = "; --graph takes the enhanced column as graphs" if _is_universal(sentences[0]) and not enhanced else ""
         raise ValueError(

@@ -6,6 +6,7 @@ from dataclasses import field as field_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spigot_nlp.bundled import run_folder
 from spigot_nlp.cli.answers import (
     Enhanced,
     all_classed,
@@ -30,6 +31,7 @@ from spigot_nlp.cli.console import (
 from spigot_nlp.cli.raw import check_raw, evaluate_raw, plain_raw, print_raw
 from spigot_nlp.cli.scores import print_scores, print_summary
 from spigot_nlp.data.formats import read
+from spigot_nlp.data.formats.files import require
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.threads import use_threads
 
@@ -129,6 +131,9 @@ def evaluate(
         _compare_files(report, run, files[0], gold, predicted, raw=raw)
         report.finish(skipped)
         return
+    run_folder(run)  # refused before torch is loaded, as are files that are not there
+    for path in files:
+        require(path)
     from spigot_nlp.models import Parser
 
     parser = Parser.load(run, device=torch_device(device), precision=precision)

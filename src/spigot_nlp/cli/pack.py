@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from spigot_nlp.bundled import run_folder
 from spigot_nlp.cli.console import say
 
 
@@ -19,6 +20,7 @@ def pack(run: Path, out: Path, /, *, base: str = "") -> None:
     base
         A packed model that has some of the same parts, such as en: what both have is left out, and taken from there.
     """
+    run_folder(run)  # refused before torch is loaded
     from spigot_nlp.models import checkpoint
     from spigot_nlp.training.packing import pack as packed
 

@@ -13,6 +13,7 @@ import cyclopts
 
 from spigot_nlp.bundled import bundled_models, default_model, is_model, run_folder
 from spigot_nlp.cli.console import Device, Flag, FormatName, Precision, Skipped, counted, progress, say, torch_device
+from spigot_nlp.data.formats.files import require
 from spigot_nlp.parallel import can_fork
 from spigot_nlp.threads import cores, use_threads
 
@@ -126,6 +127,9 @@ def parse(
         raise ValueError(f"{what} is about a corpus; give a folder that exists as --out.")
     if words and not named:
         _check_first(words[0])
+    for file in files:
+        if file != STREAM:
+            require(file)  # before torch is loaded
     from spigot_nlp.models import Parser
     from spigot_nlp.parse_files import check_ends, parse_files
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from spigot_nlp.bundled import run_folder
 from spigot_nlp.cli.console import AsJson, print_json, say
 from spigot_nlp.threads import use_threads
 
@@ -36,6 +37,8 @@ def report(
     as_json
         Print where the page is, and its tables, as JSON.
     """
+    for run in runs:
+        run_folder(run)  # refused before torch is loaded
     from spigot_nlp.data.formats.files import check_target
     from spigot_nlp.report.page import render, write
     from spigot_nlp.report.runs import pieces_of_work

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
 
+from spigot_nlp.bundled import run_folder
 from spigot_nlp.cli.console import Device, Precision, counted, progress, say, torch_device
 from spigot_nlp.threads import use_threads
 
@@ -59,6 +60,8 @@ def serve(
     open_page
         Open the page in a browser.
     """
+    for run in runs or ():
+        run_folder(run)  # refused before torch is loaded
     from spigot_nlp.serve import Server, Settings, open_systems
 
     given = Settings.from_environment()

@@ -21,6 +21,7 @@ from spigot_nlp.cli.console import (
 from spigot_nlp.cli.memory import keep_freed_memory
 from spigot_nlp.cli.options import options_of, plugin_options
 from spigot_nlp.cli.scores import print_summary
+from spigot_nlp.configs import find_config
 from spigot_nlp.threads import use_threads
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def train(
     as_json
         Print the scores as JSON instead of tables.
     """
+    if resume is None and config is not None:
+        find_config(config)  # which refuses a name before anything waits for torch
     from spigot_nlp import training
     from spigot_nlp.cli.watch import show_progress
     from spigot_nlp.training.plan import phases
@@ -101,7 +104,7 @@ def train(
 def _chosen(config: Path | None, settings: tuple[str, ...], tests: bool) -> tuple["Config", bool]:
     """The experiment, and whether a preset was asked for."""
     from spigot_nlp.cli.overrides import parse_overrides
-    from spigot_nlp.config import find_config, load_config, read_tables
+    from spigot_nlp.config import load_config, read_tables
 
     if config is None:
         raise ValueError("there is nothing to train; give a TOML file, a name such as synthetic, or --resume.")

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from spigot_nlp.config.experiment import Config, SharedEncoder, Training, stage_class
+from spigot_nlp.configs import find_config, shipped_configs
 from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
 from spigot_nlp.values import Count, Optimiser, Positive, Rate, Values
 
@@ -15,13 +16,11 @@ if TYPE_CHECKING:
     from spigot_nlp.config.load import (
         as_options,
         check_useful,
-        find_config,
         load_config,
         make_config,
         read_tables,
         resolved_config,
         settings,
-        shipped_configs,
     )
     from spigot_nlp.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
 else:

@@ -12,6 +12,7 @@ from spigot import ESTIMATORS
 from spigot_nlp.config.expansion import Refused, expanded, first_error
 from spigot_nlp.config.experiment import Config, SharedEncoder
 from spigot_nlp.config.presets import Table
+from spigot_nlp.configs import find_config
 from spigot_nlp.corpora.settings import Data, Files
 from spigot_nlp.encoders import ENCODERS
 from spigot_nlp.stages.stage import STAGES
@@ -106,51 +107,6 @@ def _values(group: BaseModel, above: str) -> Iterator[str]:
         value = getattr(group, name)
         if isinstance(value, BaseModel):
             yield from _values(value, f"{above}{name}.")
-
-
-_FOLDER = Path(__file__).parents[1] / "configs"
-
-
-def shipped_configs() -> dict[str, Path]:
-    """The files of the experiments that come with spigot, by name.
-
-    Example:
-        >>> shipped_configs()["synthetic"].name
-        'synthetic.toml'
-    """
-    return {path.stem: path for path in sorted(_FOLDER.glob("*.toml"))}
-
-
-def find_config(given: str | Path) -> Path:
-    """The file of a configuration.
-
-    Args:
-        given: A file, which wins; or the name of a configuration that comes with spigot, also as it stands in the
-            documents: `synthetic`, `synthetic.toml` or `configs/synthetic.toml`.
-
-    Raises:
-        OSError: If there is neither; it says which names there are.
-
-    Example:
-        >>> find_config("configs/synthetic.toml") == find_config("synthetic") == shipped_configs()["synthetic"]
-        True
-        >>> find_config("synthetics")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        FileNotFoundError: there is no configuration synthetics (did you mean synthetic?); give a TOML file, or ...
-    """
-    path = Path(given)
-    if os.path.exists(path) and not os.path.isdir(path):  # of which a name can be too long for a file
-        return path
-    known = shipped_configs()
-    name = path.name.removesuffix(".toml")
-    if name in known and path.parent in (Path(), Path("configs")):
-        return known[name]
-    advice = f"give a TOML file, or one of {', '.join(known)}."
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{given} is a folder, not a configuration; {advice}")
-    near = difflib.get_close_matches(name, known, n=1)
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    raise FileNotFoundError(f"there is no configuration {brief(given)}{meant}; {advice}")
 
 
 def load_config(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Config:
