@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spigot.structures import describe
+from spigot.structures import lengths
 from spigot_nlp.batches import Batch
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.models.parser import Parser
@@ -23,7 +23,7 @@ from tests.spigot_nlp.training.trainings import begin
 
 @pytest.mark.parametrize("make", [three, all_shared])
 def test_everything_moves(make: Callable[[], Parser], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(describe, "padded_size", lambda lengths, size: size)  # which looks at the lengths
+    monkeypatch.setattr(lengths, "padded_size", lambda _, size: size)  # which looks at the lengths
     whole = make()
     model, batch = whole.model, labelled(whole)
     found = model.parse(batch)

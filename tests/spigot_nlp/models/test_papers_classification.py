@@ -130,7 +130,7 @@ def test_the_release_clips_the_gradient_of_a_sentence_and_settles_arcs_first() -
     clipped = grad * (0.01 / norm).clamp(max=1)
     expected = z - spigot.ArcLabel(sequential=True).project(z - clipped, mask)
     torch.testing.assert_close(gradient_at_the_scores(model, batch), expected, atol=1e-9, rtol=1e-7)
-    assert estimator(RELEASE) == spigot.Spigot(1.0, spigot.ArcLabel(sequential=True), 5 / 32)
+    assert estimator(RELEASE) == spigot.Spigot(1.0, spigot.ArcLabel(sequential=True), max_norm=5 / 32)
 
 
 def test_the_step_size_is_5_over_32_under_the_summed_loss_of_32_sentences() -> None:

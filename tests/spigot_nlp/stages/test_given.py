@@ -11,7 +11,6 @@ from spigot_nlp.batches import Batch, collate, encode
 from spigot_nlp.config import make_config
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.vocab import Vocab
-from spigot_nlp.evaluation import left_branching, right_branching
 from spigot_nlp.models.build import fresh
 from spigot_nlp.stages import GivenStage, Surroundings
 from spigot_nlp.stages.stage import stage_settings
@@ -57,8 +56,8 @@ def test_they_are_trees_without_crossing_arcs(kind: str, lengths: list[int], see
 @given(LENGTHS)
 def test_chains_hang_on_the_neighbour_they_are_named_after(lengths: list[int]) -> None:
     some = batch(of_lengths(lengths))
-    assert heads(given_trees(some, "left"), lengths) == [left_branching(n) for n in lengths]
-    assert heads(given_trees(some, "right"), lengths) == [right_branching(n) for n in lengths]
+    assert heads(given_trees(some, "left"), lengths) == [(*range(2, n + 1), 0) if n else () for n in lengths]
+    assert heads(given_trees(some, "right"), lengths) == [tuple(range(n)) for n in lengths]
 
 
 def test_gold_trees_are_the_sentences_own() -> None:
