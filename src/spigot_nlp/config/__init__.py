@@ -22,22 +22,20 @@ if TYPE_CHECKING:
         resolved_config,
         settings,
     )
-    from spigot_nlp.config.presets import PRESET_SYSTEMS, PRESETS, UNWIRED, systems
+    from spigot_nlp.config.presets import UNWIRED, systems
 else:
 
     def __getattr__(name: str) -> object:
         """Load what puts configurations together when it is asked for: a finished run needs none of it."""
         if name not in __all__:
             raise AttributeError(f"module 'spigot_nlp.config' has no attribute {name!r}")
-        module = "presets" if name == "systems" or name.isupper() else "load"
+        module = "presets" if name in ("UNWIRED", "systems") else "load"
         value = globals()[name] = getattr(import_module(f"spigot_nlp.config.{module}"), name)
         return value
 
 
 __all__ = [
     "DATA_VARIABLE",
-    "PRESETS",
-    "PRESET_SYSTEMS",
     "UNWIRED",
     "Config",
     "Count",

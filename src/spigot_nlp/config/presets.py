@@ -5,12 +5,13 @@ This is the only place that knows them by name: everything else sees stages.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from spigot import ESTIMATORS
-from spigot_nlp.toml import merged
+from spigot_nlp.toml import merged, read_toml
 from spigot_nlp.values import Layers, Size, Values
 from spigot_nlp.wires.readers import READERS
 
@@ -39,46 +40,8 @@ POSSIBLE: dict[str, Table] = {
 }
 """The stages of the paper's experiments. A file may have a table for each, whether its experiment has it or not."""
 
-PRESETS: dict[str, Table] = {
-    "paper": {},
-    "release": {
-        "syntax": {
-            "mlp_layers": 2,
-            "encoder": {"lemma_from_form": True, "drop_all": True},
-            "optimiser": {"anneal_every": 10},
-        },
-        "training": {"epochs": 100},
-    },
-}
-"""Where the paper and the published program differ. Fields of a file override them one by one."""
-
-PRESET_TASKS: dict[tuple[str, str], Table] = {
-    ("release", "parsing"): {"syntax": {"pruning": {"learned": True, "dictionary": True, "entropy": True}}},
-    ("paper", "classification"): {
-        "semantics": {"optimiser": {"max_norm": 5.0, "anneal_every": 5}},
-        "training": {"batch": 32, "pretrain": 7, "share": 0.2, "restart_annealing": True},
-    },
-    ("release", "classification"): {
-        "semantics": {
-            "encoder": {"lemma_from_form": True, "drop_all": True},
-            "optimiser": {"max_norm": 5.0, "anneal_every": 5},
-        },
-        "training": {"batch": 32, "pretrain": 7, "share": 0.2, "restart_annealing": True},
-    },
-}
-"""What a preset says about one task: of the first the pruner of heads, which the program has and the paper does not
-mention; of the second batches of 32, a pretrained parser, a fifth of its data an epoch."""
-
-PRESET_SYSTEMS: dict[tuple[str, str, str], Table] = {
-    ("paper", "parsing", "attention"): {
-        "syntax": {"loss": "crf", "optimiser": {"learning_rate": 5e-4, "anneal_every": 4}},
-    },
-    ("paper", "classification", "spigot"): {"estimator": {"eta": 5 / 32}},
-    ("release", "parsing", "attention"): {"syntax": {"loss": "crf"}},
-    ("release", "parsing", "spigot"): {"estimator": {"max_norm": 1.0}},
-    ("release", "classification", "spigot"): {"estimator": {"max_norm": 5 / 32, "polytope": "sequential"}},
-}
-"""What a preset says about one system of a task: structured attention has its own loss and schedule."""
+_FOLDER = Path(__file__).parents[1] / "configs" / "presets"
+"""What the paper and the published program say, a file each. Fields of a file of the user override them one by one."""
 
 
 @dataclass(frozen=True)
@@ -260,8 +223,12 @@ def below(preset: str, task: str, system: str, chosen: Mapping[str, Any]) -> Tab
         >>> below("release", "parsing", "spigot", {})["estimator"]
         {'max_norm': 1.0}
     """
-    values = merged(PRESETS.get(preset, {}), PRESET_TASKS.get((preset, task), {}))
-    values = merged(values, PRESET_SYSTEMS.get((preset, task, system), {}))
+    files = {path.stem: path for path in _FOLDER.glob("*.toml")}
+    said = read_toml(files[preset]) if preset in files else {}  # what is no preset is refused with the other settings
+    of_both = {name: table for name, table in said.items() if name not in TASKS}
+    of_task = said.get(task, {})
+    values = merged(merged(of_both, of_task), of_task.get("systems", {}).get(system, {}))
+    values.pop("systems", None)
     clipped = chosen.get("estimator", {})
     if isinstance(clipped, Mapping) and "max_norm" in clipped:  # which says how long a step is
         values = {**values, "estimator": {k: v for k, v in values.get("estimator", {}).items() if k != "eta"}}
