@@ -341,7 +341,7 @@ def test_the_guide_lists_every_reader_and_estimator_with_its_options(heading: st
 def test_the_guide_lists_the_short_forms() -> None:
     listed = settings_of("Short forms")
     consumed = {f"{group}.{name}": value for group, kind in CONSUMED.items() for name, value in leaves(kind())}
-    tables = {"task", "system", "estimator", "training.syntax_from", *POSSIBLE}
+    tables = {"task", "system", "estimator", *POSSIBLE}
     check_settings({name: cell for name, cell in listed.items() if name not in tables}, consumed)
     assert tables <= listed.keys()
 

@@ -133,18 +133,18 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
         ({"syntax": {"optimiser": {"beta1": 1.0}}}, r"syntax\.optimiser\.beta1: "),
         (
             {"system": "pipeline", "training": {"pretrain": 0}},
-            r"mine: 'pipeline' freezes syntax, .*syntax_from; or ",
+            r"mine: 'pipeline' freezes syntax, .*syntax\.start; or ",
         ),
         ({"system": "bilstm"}, r"mine: system = 'bilstm' is none of task = 'parsing'; choose one of neurboparser, "),
         ({**CLASSIFY, "system": "neurboparser"}, r"'neurboparser' is none of task = 'classification'; .* bilstm, "),
         ({**CLASSIFY, "system": "attention"}, r"mine: system = 'attention' needs marginals.*determinism = false\.$"),
         (
             {**CLASSIFY, "system": "pipeline", "training": {"pretrain": 0}},
-            r"freezes semantics, .* training\.pretrain or training\.semantics_from; or ",
+            r"freezes semantics, .* training\.pretrain or semantics\.start; or ",
         ),
         (
             {**CLASSIFY, "system": "pipeline", "training": {"pretrain": 0}, "classifier": {"structure": "trees"}},
-            r"freezes syntax, .* training\.syntax_from; or ",
+            r"freezes syntax, .* syntax\.start; or ",
         ),
         (
             {**CLASSIFY, "system": "pipeline", "classifier": {"latent": True}},
@@ -177,7 +177,7 @@ def test_a_group_and_a_part_of_it_cannot_both_be_given(overrides: dict[str, Any]
 
 
 def test_the_pipeline_may_take_its_parser_from_another_run() -> None:
-    config = make_config({"system": "pipeline", "training": {"pretrain": 0, "syntax_from": "runs/other"}})
+    config = make_config({"system": "pipeline", "training": {"pretrain": 0}, "syntax": {"start": "runs/other"}})
     assert config.stages["syntax"].start == "runs/other"
     assert config.training.pretrain == 0
 
@@ -229,7 +229,7 @@ def test_structured_attention_is_possible_where_there_are_marginals() -> None:
 
 
 def test_a_parser_comes_from_the_run_of_its_own_kind() -> None:
-    both = {"training": {"syntax_from": "trees", "semantics_from": "graphs"}}
+    both = {"syntax": {"start": "trees"}, "semantics": {"start": "graphs"}}
 
     def starts(**given_values: Any) -> dict[str, str]:
         return {name: stage.start for name, stage in make_config({**both, **given_values}).stages.items()}

@@ -169,12 +169,10 @@ def test_a_latent_stage_is_not_trained_by_a_pipeline(system: str) -> None:
 
 
 def test_a_frozen_stage_has_to_be_trained_before() -> None:
-    with pytest.raises(
-        ValueError, match=r"'pipeline' freezes syntax, .*training\.pretrain or training\.syntax_from; or "
-    ):
+    with pytest.raises(ValueError, match=r"'pipeline' freezes syntax, .*training\.pretrain or syntax\.start; or "):
         make_config(wired(estimator="pipeline"))
     assert make_config({**wired(estimator="pipeline"), "training": {"pretrain": 1}}).trained == ["semantics"]
-    assert make_config({**wired(estimator="pipeline"), "training": {"syntax_from": "run"}}).trained == ["semantics"]
+    assert make_config({**wired(estimator="pipeline"), "syntax": {"start": "run"}}).trained == ["semantics"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +183,7 @@ def test_a_frozen_stage_has_to_be_trained_before() -> None:
         ({"semantics": {"pruning": {"lerned": False}}}, "semantics.pruning.learned"),
         ({"sentiment": {"optimizer": {"max_norm": 1.0}}}, "sentiment.optimiser"),
         ({"training": {"epoch": 8}}, "training.epochs"),
-        ({"training": {"syntx_from": "run"}}, "training.syntax_from"),
+        ({"syntax": {"strat": "run"}}, "syntax.start"),
         ({"data": {"trees": {"trian": "x"}}}, "data.trees.train"),
         ({"encoders": {"words": {"encoder": {"hiden": 8}}}}, "encoders.words.encoder.hidden"),
         ({"epochs": 8}, "training.epochs or semantics.pruning.epochs or syntax.pruning.epochs"),
@@ -226,7 +224,7 @@ def test_settings_of_a_stage_may_stand_under_its_own_name() -> None:
 
 
 def test_a_stage_may_come_from_another_run() -> None:
-    config = make_config(given(THREE, training={"syntax_from": "a"}), {"training.semantics_from": "b"})
+    config = make_config(given(THREE, syntax={"start": "a"}), {"semantics.start": "b"})
     assert [stage.start for stage in config.stages.values()] == ["a", "b", ""]
     assert config == make_config(given(THREE), {"stages.syntax.start": "a", "semantics.start": "b"})
 

@@ -147,11 +147,6 @@ def _lifted(values: Table) -> Table:
             if not isinstance(outside, Mapping):
                 raise Refused(f"{name} must be a table with the settings of the stage")
             stages[name] = merged(stages[name], outside)
-        training = values.get("training", {})
-        start = training.get(f"{name}_from") if isinstance(training, Mapping) else None
-        if start is not None:
-            values["training"] = {key: value for key, value in training.items() if key != f"{name}_from"}
-            stages[name] = {**stages[name], "start": start}
     return stages
 
 

@@ -241,7 +241,7 @@ class Config(Values):
                 )
             if not self.training.pretrain and not stage.start:
                 raise ValueError(
-                    f"'pipeline' freezes {name}, so it needs training.pretrain or training.{name}_from; or let it "
+                    f"'pipeline' freezes {name}, so it needs training.pretrain or {name}.start; or let it "
                     f"learn on with {name}.freeze = false"
                 )
 

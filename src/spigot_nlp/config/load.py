@@ -38,7 +38,6 @@ def settings(tables: Mapping[str, Any]) -> Iterator[str]:
     for name in _names(tables.get("encoders")):
         yield from _with_encoder(SharedEncoder(), tables["encoders"][name], f"encoders.{name}.")
     for name in _names(tables.get("stages")):
-        yield f"training.{name}_from"
         table = tables["stages"][name]
         model = table.get("model") or table.get("annotation") if isinstance(table, Mapping) else None
         if isinstance(model, str) and model in STAGES:
@@ -244,9 +243,7 @@ def _with(where: str, options: Mapping[str, str] | None) -> str:
 
 def _option(name: str, options: Mapping[str, str]) -> str:
     """The option that a setting came by, under whichever of its names; empty if it came by none."""
-    stage, _, rest = name.partition(".")
     names = [name, f"stages.{name}", f"estimator.{name.rpartition('.estimator.')[2]}"]
-    names += [f"training.{stage}_from"] if rest == "start" else []
     found = next((options[known] for known in names if known in options), "")
     return found or next((text for full, text in options.items() if full.startswith(f"{name}.")), "")
 

@@ -74,7 +74,7 @@ def parsing(chosen: Mapping[str, Any], system: str) -> Preset:
     }
     below: Table = {"data": {"text": ("trees", "graphs")}}
     training, syntax = chosen.get("training", {}), _settings(chosen, "syntax")
-    begun = training.get("syntax_from") or syntax.get("start") or not syntax.get("freeze", True)
+    begun = syntax.get("start") or not syntax.get("freeze", True)
     if system == "pipeline" and not begun and "pretrain" not in training:
         # Its parser gets as many passes as the joint ones give theirs.
         below["training"] = {"pretrain": "epochs"}

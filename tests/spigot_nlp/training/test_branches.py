@@ -55,7 +55,7 @@ def scores(parser: Parser) -> torch.Tensor:
 def test_a_branch_brings_along_what_it_reads(over: str, tmp_path: Path) -> None:
     chosen = tables({**BRANCH, "over": over})
     theirs = kept(experiment(chosen, seed=5), tmp_path / "run")
-    mine = experiment(chosen, training__syntax_from=str(tmp_path / "run"))
+    mine = experiment(chosen, syntax__start=str(tmp_path / "run"))
     assert not torch.allclose(scores(build(mine, DATA)), scores(theirs))
     found = taken(mine)
     assert torch.equal(scores(found), scores(theirs))
@@ -67,10 +67,10 @@ def test_stages_of_one_run_bring_the_same_encoder_and_those_of_others_are_refuse
     chosen = tables("words", {**BRANCH, "over": "states"})
     for seed in (5, 6):
         theirs = kept(experiment(chosen, seed=seed), tmp_path / str(seed))
-    both = {"training__syntax_from": str(tmp_path / "6"), "training__mood_from": str(tmp_path / "6")}
+    both = {"syntax__start": str(tmp_path / "6"), "mood__start": str(tmp_path / "6")}
     assert torch.equal(scores(taken(experiment(chosen, **both))), scores(theirs))
     with pytest.raises(ValueError, match=r"^syntax and mood both read encoders\.words, and start from .* one run\.$"):
-        taken(experiment(chosen, **{**both, "training__syntax_from": str(tmp_path / "5")}))
+        taken(experiment(chosen, **{**both, "syntax__start": str(tmp_path / "5")}))
 
 
 def test_a_branch_over_something_else_is_refused(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_branch_over_something_else_is_refused(tmp_path: Path) -> None:
     chosen = tables({**BRANCH, "over": "states"})
     words = {"encoders__words__encoder": same}
     kept(experiment(chosen, **words), tmp_path / "run")
-    start = {"training__syntax_from": str(tmp_path / "run"), **words}
+    start = {"syntax__start": str(tmp_path / "run"), **words}
     assert taken(experiment(chosen, **start))
     with pytest.raises(
         ValueError, match=r"run was trained with another encoder of syntax; use its \[stages\.syntax\]\.$"
@@ -103,7 +103,7 @@ def test_a_frozen_branch_is_refused_where_others_train_what_it_reads(over: str) 
         with pytest.raises(ValueError, match=said):
             experiment(tables(branch, mood, "pipeline"), training__pretrain=1).check_trainable()
         with pytest.raises(ValueError, match=said):
-            experiment(tables(branch, mood, "pipeline"), training__syntax_from="run").check_trainable()
+            experiment(tables(branch, mood, "pipeline"), syntax__start="run").check_trainable()
     apart = experiment(tables(branch, ENCODER, "pipeline"), training__pretrain=1)
     apart.check_trainable()
     assert apart.trained == ["mood"]
@@ -134,7 +134,7 @@ def test_a_frozen_stage_is_refused_where_a_later_one_trains_what_it_reads_before
             ValueError, match=r"'pipeline' freezes syntax, and encoders\.words.* trained by other stages"
         ):
             three(syntax, training__pretrain=1).check_trainable()
-    three("words", training__syntax_from="a", training__tagger_from="a").check_trainable()
+    three("words", syntax__start="a", tagger__start="a").check_trainable()
     beside = three("words", training__pretrain=1, stages__mood__reads=WIRE, stages__tagger__beside="syntax")
     beside.check_trainable()
     assert beside.trained == ["mood"]  # both at once, and then neither
@@ -159,7 +159,7 @@ def test_what_nobody_trains_is_said() -> None:
     (one,) = found()
     assert one == f"{said}name 'words' as a stage's encoder, or set syntax.encoder.over = 'states'."
     assert found({**BRANCH, "over": "states"}) == found(mood="words") == []
-    assert found(training__mood_from="run") == []  # which fills it
+    assert found(mood__start="run") == []  # which fills it
     fixed = {"encoders__words__encoder__fixed_vectors": True}
     assert found(data__vectors="vectors.txt", **fixed) == []
     assert found(**fixed) == found(data__vectors="vectors.txt") == [one]

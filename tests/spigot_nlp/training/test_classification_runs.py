@@ -123,7 +123,7 @@ def test_a_parser_is_taken_over_exactly(tmp_path: Path, overrides: dict[str, Any
     for parameter in theirs.model.parameters():
         torch.nn.init.normal_(parameter)
     run = str(saved(theirs, tmp_path / "run"))
-    source = {f"training__{stage}_from": run}
+    source = {f"{stage}__start": run}
     mine = classifier("spigot", corpus, **source, **overrides)
     before = {name: value.clone() for name, value in mine.model.state_dict().items()}
     init_stages(mine)
@@ -141,7 +141,7 @@ def test_a_pipeline_keeps_the_parser_it_took(data: Path, tmp_path: Path) -> None
     source = build(replace_seed(chosen), corpus)
     Training(source, corpus).steps()
     saved(source, tmp_path / "first")
-    taken = config(data, "pipeline", training__semantics_from=str(tmp_path / "first"), training__pretrain=0)
+    taken = config(data, "pipeline", semantics__start=str(tmp_path / "first"), training__pretrain=0)
     assert {step.task for step in steps_of(taken, tmp_path / "second")} == {"classifier"}
     first, second = (semantics(load(tmp_path / run)).state_dict() for run in ("first", "second"))
     assert any("pruner" in name for name in first)
@@ -158,7 +158,7 @@ def test_a_parser_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     labels = corpus["labels"]
 
     def take(theirs: Parser, **overrides: Any) -> None:
-        source = {"training__semantics_from": str(saved(theirs, tmp_path / "run"))}
+        source = {"semantics__start": str(saved(theirs, tmp_path / "run"))}
         init_stages(classifier("spigot", corpus, **source, **overrides))
 
     def labelled(train: list[Sentence]) -> Corpus:

@@ -66,12 +66,12 @@ def test_a_latent_parser_is_trained_by_the_labels_alone(system: str, structure: 
 @pytest.mark.parametrize("system", ["pipeline", "spigot"])
 def test_a_parser_from_another_run_brings_its_pruner_along(system: str) -> None:
     last = "classifier" if system == "pipeline" else "joint"
-    assert names(system, training__semantics_from="run") == [last]
-    assert names(system, training__semantics_from="run", training__pretrain=0) == [last]
-    assert names(system, training__syntax_from="run", **TREES) == [last]
+    assert names(system, semantics__start="run") == [last]
+    assert names(system, semantics__start="run", training__pretrain=0) == [last]
+    assert names(system, syntax__start="run", **TREES) == [last]
     # A parser of the other kind is of no use.
-    assert names(system, training__syntax_from="run") == ["semantics.pruner", "semantics", last]
-    assert names(system, training__semantics_from="run", **TREES) == ["syntax", last]
+    assert names(system, syntax__start="run") == ["semantics.pruner", "semantics", last]
+    assert names(system, semantics__start="run", **TREES) == ["syntax", last]
 
 
 def test_without_a_learned_pruner_there_is_none_to_train() -> None:
@@ -90,9 +90,9 @@ def test_the_other_task_has_a_plan_for_every_system(system: str) -> None:
 
 
 def test_stages_from_other_runs_are_not_trained_before() -> None:
-    taken = experiment("spigot", training__syntax_from="run", training__pretrain=2)
+    taken = experiment("spigot", syntax__start="run", training__pretrain=2)
     assert [phase.name for phase in plan(taken)] == ["semantics.pruner", "joint"]
-    both = experiment("spigot", training__syntax_from="run", training__semantics_from="run")
+    both = experiment("spigot", syntax__start="run", semantics__start="run")
     assert [phase.name for phase in plan(both)] == ["joint"]
 
 

@@ -227,7 +227,7 @@ def test_what_diverges_leaves_the_last_good_state(data: Path, tmp_path: Path) ->
 
 def test_a_parser_can_be_taken_from_another_run(data: Path, tmp_path: Path) -> None:
     train(config(data, "pipeline", training__pretrain=2), tmp_path / "first")
-    chosen = config(data, "pipeline", training__pretrain=0, training__syntax_from=str(tmp_path / "first"))
+    chosen = config(data, "pipeline", training__pretrain=0, syntax__start=str(tmp_path / "first"))
     assert {step.phase for step in steps_of(chosen, tmp_path / "second")} == {"semantics.pruner", "semantics"}
     first, second = syntax(load(tmp_path / "first")), syntax(load(tmp_path / "second"))
     for name, value in first.state_dict().items():
@@ -243,17 +243,17 @@ def test_a_parser_of_another_vocabulary_is_refused(data: Path, tmp_path: Path) -
         + [replace(sentences(1)[0], forms=("q",) * len(sentences(1)[0]))],
         data / "train.conllu",
     )
-    chosen = config(data, "spigot", training__syntax_from=str(tmp_path / "first"))
+    chosen = config(data, "spigot", syntax__start=str(tmp_path / "first"))
     with pytest.raises(ValueError, match="trained with other words"):
         train(chosen, tmp_path / "second")
     train(config(data, "neurboparser"), tmp_path / "none")
     with pytest.raises(ValueError, match="none has no stage syntax; it has semantics"):
-        train(config(data, "spigot", training__syntax_from=str(tmp_path / "none")), tmp_path / "third")
+        train(config(data, "spigot", syntax__start=str(tmp_path / "none")), tmp_path / "third")
 
 
 def test_a_parser_of_another_size_is_refused(data: Path, tmp_path: Path) -> None:
     train(config(data, "pipeline"), tmp_path / "first")
-    chosen = config(data, "spigot", training__syntax_from=str(tmp_path / "first"), syntax__mlp=9)
+    chosen = config(data, "spigot", syntax__start=str(tmp_path / "first"), syntax__mlp=9)
     with pytest.raises(ValueError, match="another size"):
         train(chosen, tmp_path / "second")
 

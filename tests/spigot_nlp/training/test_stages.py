@@ -212,7 +212,7 @@ def test_a_stage_that_shares_its_encoder_brings_it_along(tmp_path: Path) -> None
     theirs = build(shared_encoder(seed=5), DATA)
     checkpoint.save_start(tmp_path / "run", theirs)
     write_tensors(tmp_path / "run" / checkpoint.MODEL, theirs.model.state_dict())
-    mine = build(shared_encoder(training__syntax_from=str(tmp_path / "run")), DATA)
+    mine = build(shared_encoder(syntax__start=str(tmp_path / "run")), DATA)
     init_stages(mine)
     for name, value in mine.model.state_dict().items():
         same = torch.equal(value, theirs.model.state_dict()[name])
@@ -221,7 +221,7 @@ def test_a_stage_that_shares_its_encoder_brings_it_along(tmp_path: Path) -> None
     other = build(experiment(own, data__text=("trees", "labels")), DATA)
     checkpoint.save_start(tmp_path / "own", other)
     write_tensors(tmp_path / "own" / checkpoint.MODEL, other.model.state_dict())
-    taken = build(shared_encoder(training__syntax_from=str(tmp_path / "own")), DATA)
+    taken = build(shared_encoder(syntax__start=str(tmp_path / "own")), DATA)
     init_stages(taken)  # an encoder of its own becomes the shared one
     (shared,) = taken.model.encoders.values()
     for name, value in shared.state_dict().items():
