@@ -119,7 +119,8 @@ def test_overrides_by_dotted_name_are_nested_values(eta: float, epochs: int, los
     ("given_values", "message"),
     [
         ({"sytem": "ste"}, r"mine: sytem: is not a known setting; did you mean system\?$"),
-        ({"estimator": {"etta": 1}}, r"mine: estimator\.etta: is not a known setting; the options .* eta, .*\.$"),
+        ({"estimator": {"etta": 1}}, r"mine: estimator\.etta: is not a known setting; did you mean estimator\.eta\?$"),
+        ({"estimator": {"width": 1}}, r"mine: estimator\.width: is not a known setting; the options .* eta, .*\.$"),
         ({"estimator": {"eta": -1}}, r"estimator: eta is -1\.0; .* zero or more"),
         ({"estimator": 3}, r"mine: estimator must be a table of options\.$"),
         ({"syntax": 3}, r"mine: syntax is 3; it must be a table of settings\.$"),

@@ -1,5 +1,6 @@
 """From what people write to stages and wires: short forms spelt out, presets filled in, a system put on every wire."""
 
+import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -177,8 +178,9 @@ def _wire(stages: Table, system: str, options: Any, overrides: Table, asked: Map
         raise Refused("estimator must be a table of options")
     for name in options:
         if name not in known:
-            listed = ", ".join(sorted(known))
-            raise Refused(f"estimator.{name}: is not a known setting; the options of estimators are {listed}")
+            near = difflib.get_close_matches(name, sorted(known), n=1)
+            meant = f"did you mean estimator.{near[0]}?" if near else f"the options are {', '.join(sorted(known))}"
+            raise Refused(f"estimator.{name}: is not a known setting; {meant}")
     if system in UNWIRED:
         end = list(stages)[-1]
         for name in [name for name in stages if name != end]:

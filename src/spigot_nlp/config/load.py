@@ -202,7 +202,8 @@ shared1, ...
         spelt_out = expanded(merged(given, above), above)
         return resolved_config(spelt_out, where, options=options)
     except Refused as error:
-        raise ValueError(f"{_with(where, options)}: {brief(error).rstrip('.')}.") from None
+        end = "" if str(error).endswith(("?", ".")) else "."
+        raise ValueError(f"{_with(where, options)}: {brief(error)}{end}") from None
 
 
 def resolved_config(
