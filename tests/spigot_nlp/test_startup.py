@@ -41,7 +41,8 @@ def test_what_is_not_there_is_said_before_torch_is_loaded(words: list[str]):
 
 
 def test_modules_of_the_systems_and_their_names_are_loaded_when_asked_for():
-    assert {"nn", "data", "load"} <= set(dir(spigot_nlp))
+    assert {"nn", "data", "load", "Parser", "train", "evaluate"} <= set(dir(spigot_nlp))
+    assert spigot_nlp.train is importlib.import_module("spigot_nlp.training").train
     assert spigot_nlp.data is importlib.import_module("spigot_nlp.data")
     assert spigot_nlp.data.Tagger is importlib.import_module("spigot_nlp.data.tagging.tagger").Tagger
     with pytest.raises(AttributeError, match=r"module 'spigot_nlp\.data' has no attribute 'Taggger'"):
