@@ -54,4 +54,4 @@ if __name__ == "__main__":
     for epoch in run.history:
         print(f"epoch {epoch['epoch']}: UAS {epoch['UAS']:.1f}")
     (found,) = run.parser("The poet sleeps.")
-    print(found.forms, found.heads)
+    print([(token.text, token.head) for token in found])

@@ -170,7 +170,7 @@ def test_evaluation_scores_relations_and_tags_too(tmp_path: Path, capsys: pytest
     assert cli.main(["parse", str(text), "-o", str(gold), "--threads", "1"]) == 0  # its own answers are all right
     gold.write_text(gold.read_text(encoding="utf-8").replace("nsubj", "csubj", 1), encoding="utf-8")  # but for one
     assert cli.main(["evaluate", "en", str(gold), "--json", "--samples", "10", "--threads", "1"]) == 0
-    scores = json.loads(capsys.readouterr().out)[str(gold)]["scores"]
+    scores = json.loads(capsys.readouterr().out)["scores"][str(gold)]
     assert scores["trees"]["uas"] == 1
     assert scores["trees"]["las"] == pytest.approx(15 / 16)
     assert scores["upos"]["accuracy"] == 1

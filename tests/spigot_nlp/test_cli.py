@@ -1,7 +1,5 @@
 """The command line: what it prints where, and how it fails."""
 
-import itertools
-import json
 import os
 import subprocess
 import sys
@@ -29,19 +27,6 @@ def test_help_lists_the_commands(capsys):
     assert all(command in out for command in commands)
     assert cli.main(["train", "--help"]) == 0
     assert "--resume" in capsys.readouterr().out
-
-
-def test_json_is_all_there_is_on_standard_output(tmp_path, capsys, monkeypatch):
-    times = itertools.count()
-    monkeypatch.setattr("spigot_nlp.experiments.latent.methods.clock", lambda: float(next(times)))
-    assert cli.main([*SMALL, "--json", "--out", str(tmp_path / "a.html")]) == 0
-    first = capsys.readouterr().out
-    record = json.loads(first)
-    assert record["settings"]["seeds"] == 1
-    assert {row["contender"] for row in record["rows"]} >= {"StraightThrough", "Pipeline"}
-    assert cli.main([*SMALL, "--json", "--out", str(tmp_path / "b.html")]) == 0
-    assert capsys.readouterr().out == first
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -268,6 +268,7 @@ class Skipped:
     """Counts the sentences that a reader leaves out, to be given to `read` as `skip_bad`.
 
     Example:
+        >>> from spigot_nlp.data import FormatError
         >>> skipped = Skipped()
         >>> skipped(FormatError("dev.conllu", 7, "word 2 has 9 columns; it must have 10."))
         >>> skipped.count

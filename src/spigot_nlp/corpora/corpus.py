@@ -12,10 +12,10 @@ import numpy as np
 from spigot_nlp.corpora.prepared import prepared
 from spigot_nlp.corpora.settings import DATA_VARIABLE, Data, Files, Synthetic
 from spigot_nlp.corpora.synthetic import splits
+from spigot_nlp.data.combine import join
 from spigot_nlp.data.enhanced import enhanced_graph
 from spigot_nlp.data.formats import read
 from spigot_nlp.data.formats.conll import ConllSource
-from spigot_nlp.data.join import join
 from spigot_nlp.data.sentence import Sentence
 from spigot_nlp.data.tagging.lemmas import Lemmatiser
 from spigot_nlp.data.tagging.tagger import Tagger

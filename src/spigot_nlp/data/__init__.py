@@ -7,8 +7,8 @@ from spigot_nlp.data.formats import FORMATS, FormatError, read, write
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 
 if TYPE_CHECKING:
+    from spigot_nlp.data.combine import join, merge
     from spigot_nlp.data.enhanced import enhanced_graph
-    from spigot_nlp.data.join import join, merge
     from spigot_nlp.data.tagging.lemmas import Lemmatiser, annotate
     from spigot_nlp.data.tagging.tagger import Tagger, jackknife
 else:
@@ -18,8 +18,8 @@ else:
         "Tagger": "tagging.tagger",
         "jackknife": "tagging.tagger",
         "enhanced_graph": "enhanced",
-        "join": "join",
-        "merge": "join",
+        "join": "combine",
+        "merge": "combine",
     }
 
     def __getattr__(name: str) -> object:

@@ -81,14 +81,14 @@ class Parser:
     Example:
         >>> parser = Parser.load("en")
         >>> parser
-        Parser(en, tagging: tags -> syntax: trees -> semantics: graphs; 25,171 words)
+        Parser(english-joint, upos: tags -> syntax: trees -> semantics: graphs; 40,205 words)
         >>> doc = parser("Rain fell. It didn't stop.")
         >>> doc, [len(sentence) for sentence in doc], doc[1][2].text, doc[1][2].start
         (Doc("Rain fell. It didn't stop.", 2 sentences), [3, 5], "n't", 17)
         >>> [doc.text for doc in parser.pipe(["Rain.", "", "Hail."])]
         ['Rain.', '', 'Hail.']
-        >>> next(parser.pipe([Sentence(("Rain", "fell"))])).relations
-        ('nsubj', 'root')
+        >>> next(parser.pipe([Sentence(("She", "slept", "."))])).relations
+        ('nsubj', 'root', 'punct')
     """
 
     config: Config

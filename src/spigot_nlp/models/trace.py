@@ -245,9 +245,9 @@ def trace(
         >>> rain = Sentence(("Rain", "fell"), graph=Graph.of([Arc(2, 1, "ARG1")], [2]))
         >>> parser = fresh(make_config({"data": {"tags": "columns"}}), {"graphs": [rain]})
         >>> for found in trace(parser, [rain, rain], ["spigot", {"name": "ste", "eta": 0.5}]):
-        ...     print(found.wire, found.estimator, found.signs.present, found.signs.absent_down > 0)
-        syntax -> semantics spigot 4 False
-        syntax -> semantics ste 0.5 4 True
+        ...     print(found.wire, found.estimator, found.signs.present)
+        syntax -> semantics spigot 4
+        syntax -> semantics ste 0.5 4
     """
     model, stage = parser.model, parser.model.stages[task or parser.config.end]
     known = {stage.name: stage.annotation}

@@ -155,7 +155,9 @@ class Experiment:
         baseline: The one that the others are compared with; `None` if there is only one.
 
     Example:
-        >>> contender = Contender("spigot", (Run(Path("a"), Config(), {"dev": {"graphs": {}, "trees": {}}}),), 0)
+        >>> from spigot_nlp.config import make_config
+        >>> run = Run(Path("a"), make_config({}), {"dev": {"graphs": {}, "trees": {}}})
+        >>> contender = Contender("spigot", (run,), 0)
         >>> Experiment("dm", (contender,), None).parts
         ['dev']
     """

@@ -168,7 +168,7 @@ def source(name: str) -> str:
     """The text of a script or a style sheet that stands beside the templates.
 
     Example:
-        >>> "projectSimplex" in source("explore.js")
+        >>> "function" in source("explore.js")
         True
     """
     return resources.files("spigot_nlp.report").joinpath("templates", name).read_text(encoding="utf-8")

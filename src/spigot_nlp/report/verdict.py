@@ -49,7 +49,7 @@ def verdict(experiment: Experiment, name: str = "") -> Section | None:
     Example:
         >>> from pathlib import Path
         >>> from spigot_nlp.config import make_config
-        >>> run = Run(Path("runs/dm"), make_config({}), {"id": {"labelled": {"f1": 0.75}}})
+        >>> run = Run(Path("runs/dm"), make_config({}), {"id": {"graphs": {"labelled": {"f1": 0.75}}}})
         >>> verdict(Experiment("dm", (Contender("spigot", (run,), 0),), None)).title
         'spigot scored LF 75.00 in domain.'
     """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from spigot_nlp.data.combine import merge
 from spigot_nlp.data.formats import guess, read, write
-from spigot_nlp.data.join import merge
 from tests.spigot_nlp.data.test_conll import check_against_oracle
 
 FOLDER = os.environ.get("SPIGOT_DATA", "")

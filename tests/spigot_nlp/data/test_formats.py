@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from spigot_nlp.data.combine import merge
 from spigot_nlp.data.formats import FORMATS, Format, FormatError, guess, read, write
 from spigot_nlp.data.formats.files import LINE, Block, Layout, Malformed
-from spigot_nlp.data.join import merge
 from spigot_nlp.data.sentence import Arc, Graph, Sentence
 
 TREE = (
