@@ -104,6 +104,12 @@ def parse_files(
         ValueError: If the format has no place for what the system finds, or it is not clear which graph is meant.
     """
     given = _check_input(files, format)
+    about = {"--tagged": tagged, "--plain": plain}
+    if given != TEXT:
+        about = {"--one-per-line": one_per_line, "--tokenised": tokenised}
+    if idle := [name for name, asked in about.items() if asked]:
+        kinds = ("sentences", "plain text") if given == TEXT else ("plain text", f"sentences in {given}")
+        raise ValueError(f"{idle[0]} is about {kinds[0]}, and these are {kinds[1]}; leave it out, or say --format.")
     check_ends(files, out)
     if given == TEXT and parser.reads_gold:
         raise ValueError(f"{_name(parser)} reads the right trees of sentences, and plain text has none.")

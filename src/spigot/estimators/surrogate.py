@@ -49,11 +49,14 @@ class Clipping:
         super().__init_subclass__(**kwargs)
         if "__repr__" not in vars(cls):
             cls.__repr__ = Clipping.__repr__  # where there is one, `dataclass` makes none
+        if "__init__" in vars(cls) and "__eq__" not in vars(cls):  # its own attributes are no fields
+            cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__
 
     def __repr__(self) -> str:
         """Its own fields, and of the clipping what is set."""
-        shown = {one.name: getattr(self, one.name) for one in fields(self) if not one.kw_only}
         clipping = {one.name: getattr(self, one.name) for one in fields(Clipping)}
+        own = [one.name for one in fields(self) if one.repr and one.name not in clipping]
+        shown = {name: getattr(self, name) for name in own}
         shown |= {name: value for name, value in clipping.items() if value != getattr(Clipping, name)}
         return f"{type(self).__qualname__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 

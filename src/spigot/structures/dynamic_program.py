@@ -114,8 +114,10 @@ class AbstractDynamicProgram(AbstractRankedStructure, AbstractSamplingStructure)
 
     def marginals(self, scores: Parts, mask: Mask | None = None) -> Parts:
         learning = torch.is_grad_enabled() and scores.requires_grad
-        with torch.enable_grad():
-            leaf = scores if learning else scores.detach().requires_grad_()
+        with torch.inference_mode(False), torch.enable_grad():
+            if not learning:  # copies, as what was made in inference mode cannot be saved for a derivative
+                scores, mask = scores.detach().clone().requires_grad_(), mask.clone() if mask is not None else None
+            leaf = scores
             total = self.log_partition(leaf, mask).sum()
             (mu,) = torch.autograd.grad(total, leaf, create_graph=learning, allow_unused=True, materialize_grads=True)
         return mu

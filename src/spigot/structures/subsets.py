@@ -63,6 +63,8 @@ class Subsets(AbstractRankedStructure, AbstractSamplingStructure):
 
     def __post_init__(self, size: int | None) -> None:
         if size is not None:
+            if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+                raise ValueError(f"size is {size!r}; it must be a whole number, zero or more.")
             if self.minimum or self.maximum is not None:
                 raise ValueError(f"size is {size!r}, and minimum or maximum are given; give the one or the others.")
             object.__setattr__(self, "minimum", size)

@@ -128,6 +128,8 @@ def parse(
     if words and not named:
         _check_first(words[0])
     for file in files:
+        if file.is_dir():
+            raise ValueError(f"{file} is a folder; to parse all files in it, give a folder that exists as --out.")
         if file != STREAM:
             require(file)  # before torch is loaded
     from spigot_nlp.models import Parser
