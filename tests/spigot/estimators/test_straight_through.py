@@ -172,3 +172,17 @@ def test_settings_that_are_numbers_may_be_of_numpy_and_must_not_be_truth_values(
     for wrong in (True, "a", math.nan, math.inf, -1, torch.tensor(0.5)):
         with pytest.raises(ValueError, match=rf"{name} is .*; it must be a"):
             kind(**{name: wrong})
+
+
+class Scaled(spigot.AbstractSurrogate):
+    """An estimator of a user's own, without fields."""
+
+    def __init__(self, eta: float) -> None:
+        object.__setattr__(self, "eta", eta)
+
+    def pullback(self, structure, scores, z, saved, grad, mask):
+        return grad
+
+
+def test_estimators_with_attributes_of_their_own_are_told_apart() -> None:
+    assert len({Scaled(1.0): 1, Scaled(5.0): 5}) == 2

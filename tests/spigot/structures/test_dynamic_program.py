@@ -32,3 +32,10 @@ def test_it_passes_what_every_structure_does(
     if "mapped" in check.__name__:
         pytest.skip("its checks look at values, which vmap hides")
     check(case, dtype)
+
+
+def test_sums_in_inference_mode_are_those_outside() -> None:
+    scores = torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
+    expected = Spans().marginals(scores)
+    with torch.inference_mode():
+        torch.testing.assert_close(Spans().marginals(scores + 0), expected)

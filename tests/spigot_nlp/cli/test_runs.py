@@ -249,6 +249,8 @@ def test_parse_failures(trained, trained_without_syntax, trees, graphs, tmp_path
         ([trained, trees, "-o", out, "--format", "xml"], "--format is xml; it must be"),
         ([trained, trees, "-o", tmp_path / "out.tsv"], "finds no classes, so there are none to write"),
         ([trained, trees, "-o", "--skip-bad"], "--skip-bad stands where --out has its file"),
+        ([trained, tmp_path], "is a folder; to parse all files in it, give a folder that exists as --out"),
+        ([trained, trees, "-o", out, "--tokenised"], "--tokenised is about plain text, and these are sentences in"),
         (
             [trained_without_syntax, trees, "-o", tmp_path / "o.conllu"],
             "finds no trees, so there are none to write",
