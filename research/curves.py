@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from research.command import main
+from spigot_nlp.data.formats.files import check_target
 from spigot_nlp.models.checkpoint import write_text
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def curves(
     picture
         Draw the curves to this SVG file.
     """
+    if picture is not None:
+        check_target(picture)
     for run in runs:
         _keep(run, keep / run.name)
     kept = {folder.name: _read(folder / CURVE, phase) for folder in sorted(keep.iterdir()) if (folder / CURVE).exists()}

@@ -10,6 +10,7 @@ from research.latent.results import plain_results, run, summarise
 from research.latent.settings import Settings
 from research.latent.tables import draw, result_table, tasks_of
 from spigot_nlp.cli.console import AsJson, Flag, print_json, progress, show_table
+from spigot_nlp.data.formats.files import check_target
 from spigot_nlp.models.checkpoint import write_text
 from spigot_nlp.threads import use_threads
 
@@ -54,6 +55,8 @@ def latent(
     settings = Settings.quick() if quick else Settings()
     changes = {"tasks": tuple(dict.fromkeys(tasks)) or None, "seeds": seeds, "steps": steps, "seed": seed}
     settings = replace(settings, **{name: value for name, value in changes.items() if value is not None})
+    for target in filter(None, (out, picture)):
+        check_target(target)
     entrants = contenders()
     with use_threads(threads):
         total = len(settings.tasks) * len(entrants)
