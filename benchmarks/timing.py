@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from spigot._runtime import native
-
 
 @dataclass(frozen=True)
 class Row:
@@ -61,6 +59,8 @@ def threads(count: int) -> Iterator[None]:
 @contextlib.contextmanager
 def torch_only() -> Iterator[None]:
     """Our own operations in plain torch, as on a machine without the kernels."""
+    from spigot._runtime import native  # here, as versions measured side by side keep it elsewhere
+
     before = native.available
     native.available = False
     try:
