@@ -113,7 +113,7 @@ class Bench:
 
 
 def _train(out: str, *more: str) -> list[str]:
-    return ["spigot", "train", "tiny.toml", "--out", out, "--threads", "1", *more]
+    return ["spigot_nlp", "train", "tiny.toml", "--out", out, "--threads", "1", *more]
 
 
 def _kept(bench: Bench) -> list[str]:
@@ -124,12 +124,12 @@ def _until_done(bench: Bench, out: str, seconds: float, strikes: int) -> None:
     """Train, killed a few times at random moments, then resumed to the end."""
     for _ in range(strikes):
         begun = (bench.folder / out / "config.toml").exists()
-        process = bench.start(["spigot", "train", "--resume", out, "--threads", "1"] if begun else _train(out))
+        process = bench.start(["spigot_nlp", "train", "--resume", out, "--threads", "1"] if begun else _train(out))
         time.sleep(bench.dice.uniform(0.3, 1.2) * seconds)
         os.killpg(process.pid, signal.SIGKILL)
         bench.end(process)
     begun = (bench.folder / out / "config.toml").exists()
-    code, said = bench.run(["spigot", "train", "--resume", out, "--threads", "1"] if begun else _train(out))
+    code, said = bench.run(["spigot_nlp", "train", "--resume", out, "--threads", "1"] if begun else _train(out))
     bench.expect(code == 0, f"a killed training cannot be resumed: {said[-1500:]}")
 
 
@@ -142,7 +142,7 @@ def killed_training(bench: Bench, seconds: float) -> None:
 def killed_parsing(bench: Bench, seconds: float) -> None:
     """kill -9 in the middle of parsing: no half of a file, and the whole one the next time."""
     (bench.folder / "text.txt").write_text("The poet slept . Rain fell .\n" * 400)
-    words = ["spigot", "parse", "reference", "text.txt", "--threads", "1", "--out"]
+    words = ["spigot_nlp", "parse", "reference", "text.txt", "--threads", "1", "--out"]
     code, said = bench.run([*words, "whole.conllu"])
     bench.expect(code == 0, f"parsing fails undisturbed: {said[-800:]}")
     for _ in range(2):
@@ -173,7 +173,7 @@ def killed_process_of_two(bench: Bench, seconds: float) -> None:
     if children:
         os.kill(int(bench.dice.choice(children)), signal.SIGKILL)
     bench.expect(bench.end(process)[0] != 0 or not children, "a training that lost a process says that all is well")
-    code, said = bench.run(["spigot", "train", "--resume", "two", "--threads", "1"])
+    code, said = bench.run(["spigot_nlp", "train", "--resume", "two", "--threads", "1"])
     bench.expect(code == 0, f"what two processes began, one cannot end: {said[-1500:]}")
 
 
@@ -196,7 +196,7 @@ def read_only(bench: Bench, seconds: float) -> None:
     (bench.folder / "one.txt").write_text("Rain fell .\n")
     before = {path.name: path.read_bytes() for path in (bench.folder / "closed").iterdir()}
     with _closed(bench.folder / "closed"):
-        for words in (_train("closed/run"), ["spigot", "parse", "closed", "one.txt", "--out", "closed/out.conllu"]):
+        for words in (_train("closed/run"), ["spigot_nlp", "parse", "closed", "one.txt", "--out", "closed/out.conllu"]):
             code, said = bench.run(words)
             bench.expect_sentence(code, said)
     after = {path.name: path.read_bytes() for path in (bench.folder / "closed").iterdir()}
